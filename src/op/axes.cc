@@ -120,8 +120,7 @@ bool AxisContext::only_runs_along(size_t input) const {
 }
 
 int64_t AxisContext::axis(int64_t rank, int64_t otherwise, const char* name) const {
-  const int64_t axis = attributes().get_int(name, otherwise);
-  return axis < 0 ? axis + rank : axis;
+  return from_front(attributes().get_int(name, otherwise), rank);
 }
 
 Status AxisContext::give(size_t output, int64_t axis) {

@@ -12,6 +12,12 @@ namespace treadle {
 
 inline constexpr int64_t kNoAxis = -1;
 
+// A valid axis of `rank` axes, which models count from either end, as a position from the front (normalize_axis()
+// checks).
+inline int64_t from_front(int64_t axis, int64_t rank) {
+  return axis < 0 ? axis + rank : axis;
+}
+
 // Values that run along one axis (time, the batch), and which of their axes it is. Values that are not in here do not.
 using AxisMap = std::unordered_map<const ir::Value*, int64_t>;
 

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "op/axes.h"
 #include "op/loop_view.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
@@ -236,10 +237,7 @@ class JoinedLists {
   static std::optional<size_t> joined_axis(const std::vector<ir::Node*>& joins, const Type& piece) {
     if (!piece.is_tensor() || !piece.has_shape || is_string(piece.element)) return std::nullopt;
     const auto rank = static_cast<int64_t>(piece.shape.size());
-    const auto axis_of = [&](const ir::Node* join) {
-      const int64_t axis = join->attributes.get_int("axis");
-      return axis < 0 ? axis + rank : axis;
-    };
+    const auto axis_of = [&](const ir::Node* join) { return from_front(join->attributes.get_int("axis"), rank); };
     const int64_t axis = axis_of(joins[0]);
     if (axis < 0 || axis >= rank) return std::nullopt;
     for (const ir::Node* join : joins) {

@@ -7,6 +7,7 @@
 // places where s lies.
 #include <algorithm>
 
+#include "op/axes.h"
 #include "op/loop_view.h"
 #include "opt/builder.h"
 #include "opt/match.h"
@@ -18,8 +19,7 @@ namespace treadle::opt {
 namespace {
 
 int64_t axis_of(const ir::Node& node, int64_t otherwise, int64_t rank) {
-  const int64_t axis = node.attributes.get_int("axis", otherwise);
-  return axis < 0 ? axis + rank : axis;
+  return from_front(node.attributes.get_int("axis", otherwise), rank);
 }
 
 // The Gather that makes what `concat` appends to, where it picks rows of the state for `concat` alone.

@@ -21,10 +21,6 @@ namespace treadle::opt {
 
 namespace {
 
-int64_t from_front(int64_t axis, int64_t rank) {
-  return axis < 0 ? axis + rank : axis;
-}
-
 // kNone: not known.
 constexpr int64_t kNone = -1;
 int64_t size_along(const ir::Value* v, int64_t axis) {

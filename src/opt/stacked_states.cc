@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "op/axes.h"
 #include "op/loop_view.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
@@ -58,8 +59,7 @@ class Unstacker {
     const auto [initial, before, after, final] = loop_.state(i);
     if (!after || after->owner != &loop_.body() || !is(after->producer, "Concat") || !after->type.has_shape)
       return false;
-    const int64_t axis = after->producer->attributes.get_int("axis");
-    axis_ = axis < 0 ? axis + after->type.rank() : axis;
+    axis_ = from_front(after->producer->attributes.get_int("axis"), after->type.rank());
     pieces_.clear();
     for (const Part& part : parts_of(after, axis_)) {
       pieces_.push_back({part, part.size() == 1 ? without_axis(part.value, axis_) : nullptr});
@@ -106,8 +106,7 @@ class Unstacker {
   }
 
   static int64_t picked_axis(const ir::Node& gather) {
-    const int64_t axis = gather.attributes.get_int("axis");
-    return axis < 0 ? axis + gather.inputs[0]->type.rank() : axis;
+    return from_front(gather.attributes.get_int("axis"), gather.inputs[0]->type.rank());
   }
 
   Type type_of(const Piece& piece, const Type& whole) const {

@@ -215,7 +215,7 @@ std::optional<Picked> CountedLoop::picked(ir::Value* whole, int64_t axis, const 
   if (!index || !whole || (!whole->is_constant() && body_.contains(whole->owner))) return std::nullopt;
   if (!whole->type.is_tensor() || !whole->type.has_shape || is_string(whole->type.element)) return std::nullopt;
   const auto rank = static_cast<int64_t>(whole->type.shape.size());
-  const Picked p{whole, axis < 0 ? axis + rank : axis, lowest(*index), index->falls};
+  const Picked p{whole, from_front(axis, rank), lowest(*index), index->falls};
   const Dim& size = p.whole->type.shape[static_cast<size_t>(p.axis)];
   const bool fits = trust_ == Trust::kProofs ? is_inside(p.low, size) : p.low.terms.size() <= kMaxTerms;
   return fits ? std::optional(p) : std::nullopt;

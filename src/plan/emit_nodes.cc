@@ -5,6 +5,7 @@
 #include "base/no_fork.h"
 #include "base/stop.h"
 #include "base/uninterrupted.h"
+#include "op/axes.h"
 #include "op/costs.h"
 #include "op/operands.h"
 #include "op/place.h"
@@ -108,7 +109,7 @@ bool Planner::is_row(const ir::Node& node) {
     return false;
   }
   const int64_t axis = node.attributes.get_int("axis");
-  const size_t first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.size()) : axis);
+  const size_t first = static_cast<size_t>(from_front(axis, static_cast<int64_t>(data.size())));
   return std::all_of(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(first),
                      [](const Dim& d) { return d.is_known(1); });
 }
@@ -122,7 +123,7 @@ Status Planner::emit_row(const ir::Node& node) {
   row.wide = node.inputs[1]->type.element == ElementType::kInt64;
   row.bytes = bytes_of(node.outputs[0]->type);
   const int64_t axis = node.attributes.get_int("axis");
-  row.count = data.shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.shape.size()) : axis)].value();
+  row.count = data.shape[static_cast<size_t>(from_front(axis, static_cast<int64_t>(data.shape.size())))].value();
   p_.rows.push_back(row);
   emit_code(OpCode::kRow, &node, static_cast<uint32_t>(p_.rows.size() - 1));
   return {};

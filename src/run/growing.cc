@@ -2,6 +2,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/move.h"
+#include "op/axes.h"
 #include "op/op_def.h"
 
 namespace treadle::run {
@@ -56,8 +57,7 @@ Result<bool> Appends::append(const DynamicNode& node) {
   if (base_slot == plan::kNoSlot || !frame_.is_handle(base_slot)) return false;
   const Tensor& base = frame_.handle(base_slot).tensor();
   const int64_t rank = base.rank();
-  int64_t axis = node.node->attributes.get_int("axis", 1);
-  if (axis < 0) axis += rank;
+  const int64_t axis = from_front(node.node->attributes.get_int("axis", 1), rank);
   if (axis < 0 || axis >= rank) return false;
   bool is_outermost = true;
   for (int64_t d = 0; d < axis; ++d) is_outermost &= base.dims()[static_cast<size_t>(d)] == 1;

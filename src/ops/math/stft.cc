@@ -302,7 +302,7 @@ std::optional<int64_t> constant_dft_axis(const ir::Node& node, int64_t rank) {
       axis = (*given)[0];
     }
   }
-  return axis < 0 ? axis + rank : axis;
+  return from_front(axis, rank);
 }
 
 Status transformed_axes(AxisContext& c) {
