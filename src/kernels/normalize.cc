@@ -236,6 +236,33 @@ struct NarrowScaling {
   }
 };
 
+// Rows of one block each, stored as they are computed with: some at a time, whose roots and quotients do not wait for
+// each other.
+template <class T>
+void normalize_short_rows(const NormRows& norm, const Rows<T>& rows, const T* x, const T* scale, const T* bias, T* y,
+                          T* mean, T* inv_std) {
+  constexpr size_t kRows = 16;
+  const ReduceTable& reduce = rows.table.reduce;
+  const auto sums = reduce.rows[static_cast<int>(Term::kSum)][static_cast<int>(Rows<T>::kType)];
+  const auto normalize = reduce.norm_row[Rows<T>::kDouble ? 1 : 0];
+  const size_t n = norm.n;
+  const auto elements = static_cast<double>(n);
+  StopPoll stop;
+  for (size_t count, first = 0; first < norm.rows; first += count, x += count * n, y += count * n) {
+    count = std::min(kRows, norm.rows - first);
+    if (stop.after(3 * kElementNs * static_cast<double>(count * n))) return;
+    T means[kRows], inverse[kRows];
+    double squares[kRows] = {};
+    sums(x, count, n, means);
+    for (size_t r = 0; r < count; ++r) means[r] = static_cast<T>((0 + static_cast<double>(means[r])) / elements);
+    for (size_t r = 0; r < count; ++r) rows.reduce(Term::kCenteredSquare, x + r * n, n, squares + r, means + r);
+    for (size_t r = 0; r < count; ++r) inverse[r] = static_cast<T>(1 / std::sqrt(squares[r] / elements + norm.epsilon));
+    for (size_t r = 0; r < count; ++r) normalize(x + r * n, means + r, inverse + r, scale, bias, y + r * n, n);
+    if (mean != nullptr) std::copy_n(means, count, mean + first);
+    if (inv_std != nullptr) std::copy_n(inverse, count, inv_std + first);
+  }
+}
+
 template <class T>
 void normalize_rows(const NormRows& norm, const void* x, const void* scale, const void* bias, void* y, void* mean,
                     void* inv_std) {
@@ -248,6 +275,11 @@ void normalize_rows(const NormRows& norm, const void* x, const void* scale, cons
   const NarrowScaling<T> narrow{norm, rows};
   const auto normalize = rows.table.reduce.norm_row[Rows<T>::kDouble ? 1 : 0];
   const bool direct = blocks.load.step_count == 0 && norm.scale_type == norm.type;
+  if (direct && norm.kind == NormKind::kLayer && norm.n >= 1 && norm.n <= kBlock) {
+    return normalize_short_rows(norm, rows, static_cast<const T*>(x), static_cast<const T*>(scale),
+                                static_cast<const T*>(bias), static_cast<T*>(y), static_cast<T*>(mean),
+                                static_cast<T*>(inv_std));
+  }
   const std::byte* from = static_cast<const std::byte*>(x);
   std::byte* to = static_cast<std::byte*>(y);
   for (size_t r = 0; r < norm.rows; ++r) {

@@ -160,6 +160,11 @@ struct Walk {
   }
 };
 
+// Whether extremes of a row can be looked for among bytes as they are, before one is converted.
+bool compares_bytes(const ReducePlan& plan, Term term) {
+  return plan.width == 1 && plan.compute == ComputeType::kU32 && (term == Term::kMax || term == Term::kMin);
+}
+
 // In pieces of whole blocks. False: it was told to stop.
 bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_t n, Accumulators* accumulators,
                     StopPoll& stop) {
@@ -171,6 +176,13 @@ bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_
     const size_t last = std::min(n, static_cast<size_t>(end) * kReduceBlock);
     if (plan.load.step_count == 0) {
       return row(x + first * plan.width, last - first, accumulators->wide, accumulators->shift);
+    }
+    if (compares_bytes(plan, term)) {
+      std::byte extreme = x[first];
+      plan.table->row[static_cast<int>(term)][static_cast<int>(ComputeType::kBool)](x + first, last - first, &extreme,
+                                                                                    nullptr);
+      convert(plan.load, &extreme, tile, 1);
+      return row(tile, 1, accumulators->wide, accumulators->shift);
     }
     for (size_t at = first; at < last; at += kReduceBlock) {
       const size_t count = std::min(last - at, kReduceBlock);
