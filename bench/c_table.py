@@ -37,7 +37,7 @@ class TableSession:
         get_base = ctypes.CDLL(str(library)).OrtGetApiBase
         get_base.restype = ctypes.POINTER(Base)
         self._table = ctypes.cast(get_base().contents.get_api(API_VERSION), ctypes.POINTER(ctypes.c_void_p))
-        self._held = [model, *(np.ascontiguousarray(a) for a in feeds.values())]
+        self._held = [model, *(np.asarray(a, order="C") for a in feeds.values())]
         self._memory = self._make("CreateCpuMemoryInfo", ctypes.c_int(0), ctypes.c_int(0))
         self._session = self._open(model)
         self._input_names = self._names(list(feeds))
