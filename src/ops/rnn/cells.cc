@@ -72,7 +72,15 @@ struct Cell {
   }
   void store(const char* row, void* tensor, size_t b) const {
     if (direct) return;
-    kernels::convert(store_converter, row, static_cast<char*>(tensor) + b * hidden * store_converter.to_width, hidden);
+    kernels::convert(store_converter, row, static_cast<char*>(tensor) + b * stored_bytes(), hidden);
+  }
+  size_t stored_bytes() const { return hidden * (direct ? width : store_converter.to_width); }
+  void clear(void* tensor, size_t b) const {
+    std::memset(static_cast<char*>(tensor) + b * stored_bytes(), 0, stored_bytes());
+  }
+  void keep(const void* from, void* to, size_t b) const {
+    const size_t at = b * stored_bytes();
+    if (from != to) std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, stored_bytes());
   }
 };
 
@@ -142,10 +150,12 @@ void lstm_row(const Cell& cell, const LstmRow& row) {
   cell.mul(o, row.spare, row.h_out);
 }
 
-template <bool kPeepholes>
+// kLengths: with `within`.
+template <bool kPeepholes, bool kLengths>
 uint32_t run_lstm_cell(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
-  const uint32_t* results = operands + (kPeepholes ? 3 : 2);
+  const uint32_t* results = operands + (kLengths ? 4 : kPeepholes ? 3 : 2);
+  const auto* within = kLengths ? static_cast<const bool*>(slots[operands[3]]) : nullptr;
   const size_t n = cell.bytes();
   return over_batch(cell, slots[results[2]], [&](size_t begin, size_t end, char* gates) {
     char *spare = gates + 4 * n, *g = spare + n, *c = g + 4 * n, *h_out = c + n, *c_out = h_out + n, *p = c_out + n;
@@ -154,6 +164,11 @@ uint32_t run_lstm_cell(const void* state, void* const* slots, const uint32_t* op
     row.spare = spare;
     if (kPeepholes) row.p = cell.load(slots[operands[2]], 0, 3, p);
     for (size_t b = begin; b < end; ++b) {
+      if (kLengths && !within[b]) {
+        cell.clear(slots[results[0]], b);
+        cell.keep(slots[operands[1]], slots[results[1]], b);
+        continue;
+      }
       row.g = cell.load(slots[operands[0]], b, 4, g);
       row.c = cell.load(slots[operands[1]], b, 1, c);
       row.h_out = cell.target(slots[results[0]], b, h_out);
@@ -302,8 +317,10 @@ Status prepare_rnn_cell(PrepareContext& ctx) {
 }
 
 Status prepare_lstm_cell(PrepareContext& ctx) {
-  const bool peepholes = ctx.inputs.size() > 2;
-  ctx.set_kernel(peepholes ? run_lstm_cell<true> : run_lstm_cell<false>, prepare_cell(ctx, 15));
+  const bool peepholes = ctx.has_input(2), lengths = ctx.has_input(3);
+  const auto run = lengths ? (peepholes ? run_lstm_cell<true, true> : run_lstm_cell<false, true>)
+                           : (peepholes ? run_lstm_cell<true, false> : run_lstm_cell<false, false>);
+  ctx.set_kernel(run, prepare_cell(ctx, 15));
   return {};
 }
 
@@ -348,17 +365,19 @@ TREADLE_OP(RnnCell, "treadle") {
   op.infer(rnn::infer_like<0>).prepare(rnn::prepare_rnn_cell).axes(axes::entries).work(work::functions_of_result<1>);
 }
 
-// g [B, 4H] (gates i, o, f, c), c [B, H], P [3H] (i, o, f) -> h, c [B, H]
+// g [B, 4H] (gates i, o, f, c), c [B, H], P [3H] (i, o, f), within [B, 1] -> h, c [B, H]. Entries that are not within
+// their lengths are not computed: their h is zero, their c as before.
 TREADLE_OP(LstmCell, "treadle") {
   rnn::with_attributes(op.since(1))
       .in("g", "T")
       .in("c", "T")
       .in("P", "T", Arity::kOptional)
+      .in("within", "tensor(bool)", Arity::kOptional)
       .out("h_out", "T")
       .out("c_out", "T");
   op.infer(rnn::infer_like<1>)
       .prepare(rnn::prepare_lstm_cell)
-      .axes(axes::entries_of<0b011>)
+      .axes(axes::entries_of<0b1011>)
       .work(work::functions_of_result<5>);
 }
 

@@ -35,9 +35,10 @@ void lower_linear_before_reset(Lowering& lowering, size_t d) {
   ir::Value* projected = lowering.project(lowering.weights(kW, d), bias.input, 3 * lowering.hidden());
   ir::Value* r = lowering.weights(kR, d);
   lowering.scan(d, {lowering.initial(kInitialH, d)}, {projected}, {3 * lowering.hidden()},
-                [&](const Values& states, const Values& step) -> Values {
+                [&](const Values& states, const Values& step) {
                   ir::Value* recurrent = lowering.gemm(states[0], r, bias.recurrent);
-                  return {lowering.cell("GruCell", {step[0], recurrent, states[0]}, d)->outputs[0]};
+                  return lowering.hold_ended(states,
+                                             lowering.cell("GruCell", {step[0], recurrent, states[0]}, d)->outputs[0]);
                 });
 }
 
@@ -53,11 +54,11 @@ void lower_reset_before_linear(Lowering& lowering, size_t d) {
   ir::Value* r_gates = lowering.rows(r, 0, 2 * h);
   ir::Value* r_candidate = lowering.rows(r, 2 * h, 3 * h);
   lowering.scan(d, {lowering.initial(kInitialH, d)}, {gates, candidate}, {2 * h, h},
-                [&](const Values& states, const Values& step) -> Values {
+                [&](const Values& states, const Values& step) {
                   ir::Value* g = lowering.gemm(states[0], r_gates, step[0]);
                   const auto& zr = lowering.cell("GruGates", {g, states[0]}, d, 2)->outputs;
                   ir::Value* c = lowering.gemm(zr[1], r_candidate, step[1]);
-                  return {lowering.cell("GruUpdate", {c, zr[0], states[0]}, d)->outputs[0]};
+                  return lowering.hold_ended(states, lowering.cell("GruUpdate", {c, zr[0], states[0]}, d)->outputs[0]);
                 });
 }
 

@@ -152,6 +152,20 @@ ir::Node* Lowering::cell(std::string_view op, const Values& operands, size_t d, 
   return ctx_.node(op, operands, outputs, std::move(attributes), "treadle");
 }
 
+Lowering::Next Lowering::hold_ended(const Values& states, Value* h) {
+  if (!within_) return {{h}, h};
+  return {{ctx_.call("Where", {within_, h, states[0]})}, ctx_.call("Where", {within_, h, zero()})};
+}
+
+Lowering::Next Lowering::lstm_step(size_t d, const Values& states, Value* gates, Value* peepholes) {
+  Values operands{gates, states[1]};
+  if (peepholes || within_) operands.push_back(peepholes);
+  if (within_) operands.push_back(within_);
+  const auto& made = cell("LstmCell", operands, d, 2)->outputs;
+  Value* h = within_ ? ctx_.call("Where", {within_, made[0], states[0]}) : made[0];
+  return {{h, made[1]}, made[0]};
+}
+
 const char* Lowering::plain_activation(size_t d) const {
   const bool as_computed = element_ == ElementType::kFloat || element_ == ElementType::kDouble;
   if (!as_computed || ctx_.attributes().find("clip")) return nullptr;
@@ -179,24 +193,18 @@ void Lowering::scan(size_t d, const Values& initial_states, const Values& projec
                               Attribute::of("scan_input_directions", std::vector<int64_t>(scanned, reverse)),
                               Attribute::of("scan_output_directions", std::vector<int64_t>{reverse})});
   if (mask()) loop->attributes.set(Attribute::of("masked", int64_t{1}));
-  Value* nothing = mask() ? zero() : nullptr;
   ctx_.begin_region(loop, "body");
   const std::string prefix = d ? "reverse_" : "";
   const Type state_type = step_type(element_, hidden_);
   Values before, projected;
   for (size_t i = 0; i < states; ++i) before.push_back(ctx_.region_input(prefix + (i ? "c" : "h"), state_type));
-  Value* within = mask() ? ctx_.region_input(prefix + "within", step_type(ElementType::kBool, 1)) : nullptr;
+  within_ = mask() ? ctx_.region_input(prefix + "within", step_type(ElementType::kBool, 1)) : nullptr;
   for (size_t i = 0; i < projections.size(); ++i) {
     projected.push_back(ctx_.region_input(prefix + "x" + std::to_string(i), step_type(element_, widths[i])));
   }
-  Values after = step(before, projected);
-  Value* y = after[0];
-  if (within) {
-    y = ctx_.call("Where", {within, after[0], nothing});
-    for (size_t i = 0; i < states; ++i) after[i] = ctx_.call("Where", {within, after[i], before[i]});
-  }
-  for (Value* v : after) ctx_.region_output(v, state_type);
-  ctx_.region_output(y, state_type);
+  const Next next = step(before, projected);
+  for (Value* v : next.states) ctx_.region_output(v, state_type);
+  ctx_.region_output(next.y, state_type);
   ctx_.end_region();
   loops_[d].states.assign(loop->outputs.begin(), loop->outputs.end() - 1);
   loops_[d].y = loop->outputs.back();

@@ -24,11 +24,8 @@ Status lower_lstm(LowerContext& ctx) {
     ir::Value* r = lowering.weights(kR, d);
     ir::Value* peepholes = lowering.weights(kP, d);
     lowering.scan(d, {lowering.initial(kInitialH, d), lowering.initial(kInitialC, d)}, {projected}, {gates},
-                  [&](const Lowering::Values& states, const Lowering::Values& step) -> Lowering::Values {
-                    Lowering::Values operands{lowering.gemm(states[0], r, step[0]), states[1]};
-                    if (peepholes) operands.push_back(peepholes);
-                    const auto& made = lowering.cell("LstmCell", operands, d, 2)->outputs;
-                    return {made.begin(), made.end()};
+                  [&](const Lowering::Values& states, const Lowering::Values& step) {
+                    return lowering.lstm_step(d, states, lowering.gemm(states[0], r, step[0]), peepholes);
                   });
   }
   lowering.finish();

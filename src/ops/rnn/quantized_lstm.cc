@@ -41,11 +41,8 @@ Status lower_quantized_lstm(LowerContext& ctx) {
     ir::Value* projected = lowering.by_step(product(ctx, lowering.x_rows(), w, bias), gates);
     ir::Value* peepholes = lowering.weights(kP, d);
     lowering.scan(d, {lowering.initial(kInitialH, d), lowering.initial(kInitialC, d)}, {projected}, {gates},
-                  [&](const Lowering::Values& states, const Lowering::Values& step) -> Lowering::Values {
-                    Lowering::Values operands{product(ctx, states[0], r, step[0]), states[1]};
-                    if (peepholes) operands.push_back(peepholes);
-                    const auto& made = lowering.cell("LstmCell", operands, d, 2)->outputs;
-                    return {made.begin(), made.end()};
+                  [&](const Lowering::Values& states, const Lowering::Values& step) {
+                    return lowering.lstm_step(d, states, product(ctx, states[0], r, step[0]), peepholes);
                   });
   }
   lowering.finish();

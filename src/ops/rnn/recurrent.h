@@ -58,8 +58,12 @@ Status recurrent_axes(AxisContext& c);
 class Lowering {
  public:
   using Values = std::vector<ir::Value*>;
-  // States and projections of one step -> the next states, h first.
-  using Step = std::function<Values(const Values& states, const Values& projected)>;
+  // What a step makes: the next states, h first, and its rows of Y.
+  struct Next {
+    Values states;
+    ir::Value* y = nullptr;
+  };
+  using Step = std::function<Next(const Values& states, const Values& projected)>;
 
   // `form.hidden` is known.
   Lowering(LowerContext& ctx, Form form);
@@ -75,6 +79,10 @@ class Lowering {
   ir::Value* gemm(ir::Value* a, ir::Value* b, ir::Value* addend);
   // A cell operator (cells.cc) with the activations of direction d and the node's clip and input_forget.
   ir::Node* cell(std::string_view op, const Values& operands, size_t d, size_t outputs = 1);
+  // In a step: its results where `h` are its next states, but for entries that have ended.
+  Next hold_ended(const Values& states, ir::Value* h);
+  // In a step of an LSTM: its results, from the gates' preactivations [B, 4H].
+  Next lstm_step(size_t d, const Values& states, ir::Value* gates, ir::Value* peepholes);
   // The operator that the only activation of direction d is, without parameters and without clipping; else null.
   const char* plain_activation(size_t d) const;
   // X as [T, B, I], and as [T*B, I]; what has as many rows as the latter, as [T, B, n].
@@ -123,6 +131,7 @@ class Lowering {
   ir::Value* x_rows_ = nullptr;
   ir::Value* mask_ = nullptr;
   ir::Value* lengths_ = nullptr;  // with mask_
+  ir::Value* within_ = nullptr;   // with mask_, in a step: of [B, 1], the entries that have not ended
   ir::Value* zeros_ = nullptr;
   std::vector<Loop> loops_;
 };

@@ -23,11 +23,12 @@ Status lower_rnn(LowerContext& ctx) {
     ir::Value* projected = lowering.project(lowering.weights(kW, d), bias, h);
     ir::Value* r = lowering.weights(kR, d);
     lowering.scan(d, {lowering.initial(kInitialH, d)}, {projected}, {h},
-                  [&](const Lowering::Values& states, const Lowering::Values& step) -> Lowering::Values {
+                  [&](const Lowering::Values& states, const Lowering::Values& step) {
                     ir::Value* gate = lowering.gemm(states[0], r, step[0]);
                     // What is an operator of its own is fused with its neighbours like any other.
-                    if (const char* op = lowering.plain_activation(d)) return {ctx.call(op, {gate})};
-                    return {lowering.cell("RnnCell", {gate}, d)->outputs[0]};
+                    const char* op = lowering.plain_activation(d);
+                    return lowering.hold_ended(
+                        states, op ? ctx.call(op, {gate}) : lowering.cell("RnnCell", {gate}, d)->outputs[0]);
                   });
   }
   lowering.finish();
