@@ -1,6 +1,7 @@
 #include "provider.h"
 
 #include <algorithm>
+#include <set>
 
 #include "fused_node.h"
 #include "model.h"
@@ -9,11 +10,17 @@ namespace treadle::provider {
 
 namespace {
 
-void require_no_captures(const std::vector<const Node*>& nodes) {
+// Captured values that one of the nodes makes, or takes as an input as well, are there without further ado.
+void require_known_captures(const std::vector<const Node*>& nodes) {
+  std::set<std::string> known;
   for (const Node* node : nodes) {
-    const bool captures = std::any_of(node->captured.begin(), node->captured.end(),
-                                      [](const OrtValueInfo* value) { return constant_of(value) == nullptr; });
-    if (captures) {
+    for (const Values* values : {&node->inputs, &node->outputs}) {
+      for (const OrtValueInfo* value : *values) known.insert(name_of(value));
+    }
+  }
+  for (const Node* node : nodes) {
+    for (const OrtValueInfo* value : node->captured) {
+      if (constant_of(value) || known.contains(name_of(value))) continue;
       throw Failure(ORT_NOT_IMPLEMENTED, "only onnxruntime 1.27 and later hand captured values to providers");
     }
   }
@@ -62,7 +69,7 @@ std::vector<Claim> Provider::claims_of(const Graph& graph) {
 
 bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs) {
   try {
-    if (!host().wires_captures()) require_no_captures(nodes);
+    if (!host().wires_captures()) require_known_captures(nodes);
     sessions_.open(write_model(graph, nodes, outputs));
     return true;
   } catch (const Failure& failure) {
