@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [table] [provider].
+[stops] [costs] [explain] [table] [provider] [searches].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -13,6 +13,7 @@
     networks   convolutional networks of real sizes beside onnxruntime, one thread and two
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     table      calls by the function table of libonnxruntime.so, treadle's and onnxruntime's own
+    searches   searches for tokens over small decoders beside onnxruntime
     provider   treadle as an execution provider inside onnxruntime, beside onnxruntime alone
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
@@ -46,6 +47,7 @@ from bench_random import bench_random
 from bench_real import bench_real
 from bench_recurrent import bench_recurrent
 from bench_rnn import bench_rnn
+from bench_searches import bench_searches
 from bench_stops import bench_stops
 from bench_table import bench_table
 
@@ -70,6 +72,7 @@ def main() -> None:
         "costs": bench_costs,
         "explain": bench_explain,
         "table": bench_table,
+        "searches": bench_searches,
         "provider": bench_provider,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -6,15 +6,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-HEADS, HEAD_SIZE = 2, 8
-HIDDEN = HEADS * HEAD_SIZE
 HIDDEN_BY_MASK = np.float32(-1e4)
 
 
 class Body:
     """Collects the nodes of a body; each call appends one and gives the name of its result."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, heads: int, head_size: int):
+        self.heads, self.head_size, self.width = heads, head_size, heads * head_size
         self.nodes: list = []
         self.constants: list = []
         self.random = np.random.default_rng(seed)
@@ -51,21 +50,21 @@ class Body:
         return self("Add", self("MatMul", x, self.weights(inputs, outputs)), self.weights(outputs, scale=0.1))
 
     def norm(self, x: str) -> str:
-        return self("LayerNormalization", x, self.weights(HIDDEN, scale=1.0))
+        return self("LayerNormalization", x, self.weights(self.width, scale=1.0))
 
-    def heads(self, x: str) -> str:
-        return self("Transpose", self("Reshape", x, self.ints(0, 0, HEADS, HEAD_SIZE)), perm=[0, 2, 1, 3])
+    def by_heads(self, x: str) -> str:
+        return self("Transpose", self("Reshape", x, self.ints(0, 0, self.heads, self.head_size)), perm=[0, 2, 1, 3])
 
     def attend(self, q: str, k: str, v: str, bias: str | None) -> str:
-        scores = self("Mul", self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2])), self.number(HEAD_SIZE**-0.5))
+        scores = self("Mul", self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2])), self.number(self.head_size**-0.5))
         weights = self("Softmax", self("Add", scores, bias) if bias else scores, axis=-1)
         return self(
-            "Reshape", self("Transpose", self("MatMul", weights, v), perm=[0, 2, 1, 3]), self.ints(0, 0, HIDDEN)
+            "Reshape", self("Transpose", self("MatMul", weights, v), perm=[0, 2, 1, 3]), self.ints(0, 0, self.width)
         )
 
     def feed_forward(self, x: str) -> str:
         return self(
-            "Add", x, self.linear(self("Tanh", self.linear(self.norm(x), HIDDEN, 2 * HIDDEN)), 2 * HIDDEN, HIDDEN)
+            "Add", x, self.linear(self("Tanh", self.linear(self.norm(x), self.width, 2 * self.width)), 2 * self.width, self.width)
         )
 
     def bias_of(self, seen: str) -> str:
@@ -85,13 +84,13 @@ class Body:
 INT32, FLOAT = TensorProto.INT32, TensorProto.FLOAT
 
 
-def decoder_only(seed: int, vocabulary: int, layers: int = 2):
+def decoder_only(seed: int, vocabulary: int, layers: int = 2, heads: int = 2, head_size: int = 8, longest: int = 128):
     """As GPT-2: tokens, positions, mask and pasts to logits and presents."""
-    b = Body(seed)
+    b = Body(seed, heads, head_size)
     x = b(
         "Add",
-        b("Gather", b.weights(vocabulary, HIDDEN, scale=1.0), "input_ids"),
-        b("Gather", b.weights(128, HIDDEN, scale=0.5), "position_ids"),
+        b("Gather", b.weights(vocabulary, b.width, scale=1.0), "input_ids"),
+        b("Gather", b.weights(longest, b.width, scale=0.5), "position_ids"),
     )
     keys, queries = b.positions("attention_mask", 1), b.positions("input_ids", 1)
     before = b("Sub", b("Shape", "attention_mask", start=1, end=2), b("Shape", "input_ids", start=1, end=2))
@@ -101,15 +100,15 @@ def decoder_only(seed: int, vocabulary: int, layers: int = 2):
     bias = b.bias_of(b("And", b("Unsqueeze", causal, b.ints(0, 1)), shown))
     key_or_value = [b.constant(np.int64(i)) for i in range(2)]
     for layer in range(layers):
-        q, *made = (b.heads(part) for part in b.split(b.linear(b.norm(x), HIDDEN, 3 * HIDDEN), 3))
+        q, *made = (b.by_heads(part) for part in b.split(b.linear(b.norm(x), b.width, 3 * b.width), 3))
         k, v = (
             b("Concat", b("Gather", f"past_{layer}", i), new, axis=2) for i, new in zip(key_or_value, made, strict=True)
         )
         b("Concat", b("Unsqueeze", k, b.ints(0)), b("Unsqueeze", v, b.ints(0)), axis=0, result=f"present_{layer}")
-        x = b("Add", x, b.linear(b.attend(q, k, v, bias), HIDDEN, HIDDEN))
+        x = b("Add", x, b.linear(b.attend(q, k, v, bias), b.width, b.width))
         x = b.feed_forward(x)
-    b("MatMul", b.norm(x), b.weights(HIDDEN, vocabulary, scale=0.5), result="logits")
-    past, present = ((FLOAT, [2, "b", HEADS, size, HEAD_SIZE]) for size in ("p", "t"))
+    b("MatMul", b.norm(x), b.weights(b.width, vocabulary, scale=0.5), result="logits")
+    past, present = ((FLOAT, [2, "b", b.heads, size, b.head_size]) for size in ("p", "t"))
     inputs = {
         "input_ids": (INT32, ["b", "s"]),
         "position_ids": (INT32, ["b", "s"]),
@@ -129,13 +128,13 @@ def decoder_layers(
     made = []
     for i in range(layers):
         h = b.norm(x)
-        q, k, v = (b.heads(b.linear(h, HIDDEN, HIDDEN)) for _ in range(3))
+        q, k, v = (b.by_heads(b.linear(h, b.width, b.width)) for _ in range(3))
         if pasts:
             k, v = b("Concat", pasts[2 * i], k, axis=2), b("Concat", pasts[2 * i + 1], v, axis=2)
         made += [b("Identity", part, result=f"present_{kind}_self_{i}") for kind, part in (("key", k), ("value", v))]
-        x = b("Add", x, b.linear(b.attend(q, k, v, biases[0]), HIDDEN, HIDDEN))
-        q = b.heads(b.linear(b.norm(x), HIDDEN, HIDDEN))
-        x = b("Add", x, b.linear(b.attend(q, cross[2 * i], cross[2 * i + 1], biases[1]), HIDDEN, HIDDEN))
+        x = b("Add", x, b.linear(b.attend(q, k, v, biases[0]), b.width, b.width))
+        q = b.by_heads(b.linear(b.norm(x), b.width, b.width))
+        x = b("Add", x, b.linear(b.attend(q, cross[2 * i], cross[2 * i + 1], biases[1]), b.width, b.width))
         x = b.feed_forward(x)
     return [x, *made]
 
@@ -153,13 +152,15 @@ def encoder_and_decoder(
     takes_hidden: bool = False,
     whole_sequence: bool = False,
     features: int = 0,
+    heads: int = 2,
+    head_size: int = 8,
 ):
     """As T5; with `features` of sounds in place of tokens as Whisper."""
-    e = Body(seed)
+    e = Body(seed, heads, head_size)
     if features:
-        x = e.linear(e("Transpose", "encoder_input_ids", perm=[0, 2, 1]), features, HIDDEN)
+        x = e.linear(e("Transpose", "encoder_input_ids", perm=[0, 2, 1]), features, e.width)
     else:
-        x = e("Gather", e.weights(vocabulary, HIDDEN, scale=1.0), "encoder_input_ids")
+        x = e("Gather", e.weights(vocabulary, e.width, scale=1.0), "encoder_input_ids")
 
     def source_bias(b: Body) -> str | None:
         if features:
@@ -168,22 +169,22 @@ def encoder_and_decoder(
 
     bias = source_bias(e)
     h = e.norm(x)
-    q, k, v = (e.heads(e.linear(h, HIDDEN, HIDDEN)) for _ in range(3))
+    q, k, v = (e.by_heads(e.linear(h, e.width, e.width)) for _ in range(3))
     hidden = e("Add", x, e.attend(q, k, v, bias), result="encoder_hidden_states")
     cross = [
-        e("Identity", e.heads(e.linear(hidden, HIDDEN, HIDDEN)), result=name)
+        e("Identity", e.by_heads(e.linear(hidden, e.width, e.width)), result=name)
         for name in pairs(layers, "present_{}_cross_{}")
     ]
 
     def decode(b: Body, ids: str, pasts: list[str] | None, crossed: list[str], biases: list[str | None]) -> list[str]:
         b.random = np.random.default_rng(seed + 1)  # the decoder's weights, also in the encoder
-        x = b("Gather", b.weights(vocabulary, HIDDEN, scale=1.0), ids)
+        x = b("Gather", b.weights(vocabulary, b.width, scale=1.0), ids)
         x, *made = decoder_layers(b, x, layers, pasts, crossed, biases)
-        b("MatMul", b.norm(x), b.weights(HIDDEN, vocabulary, scale=0.5), result="logits")
+        b("MatMul", b.norm(x), b.weights(b.width, vocabulary, scale=0.5), result="logits")
         return made
 
     def kept(size: str) -> tuple:
-        return FLOAT, ["b", HEADS, size, HEAD_SIZE]
+        return FLOAT, ["b", e.heads, size, e.head_size]
 
     sources = {"encoder_input_ids": (FLOAT, ["b", features, "f"]) if features else (INT32, ["b", "f"])}
     mask = {} if features else {"encoder_attention_mask": (INT32, ["b", "f"])}
@@ -193,11 +194,11 @@ def encoder_and_decoder(
         order = e.positions("decoder_input_ids", 1)
         causal = e("LessOrEqual", e("Unsqueeze", order, e.ints(0)), e("Unsqueeze", order, e.ints(1)))
         made = decode(e, "decoder_input_ids", None, cross, [e.bias_of(causal), bias])
-        first = {"logits": (FLOAT, ["b", "s", vocabulary]), "encoder_hidden_states": (FLOAT, ["b", "f", HIDDEN])}
+        first = {"logits": (FLOAT, ["b", "s", vocabulary]), "encoder_hidden_states": (FLOAT, ["b", "f", e.width])}
         first |= {name: kept("s") for name in made}
     encoder = e.graph("encoder", sources | mask | starts, first | {name: kept("f") for name in cross})
 
-    d = Body(seed)
+    d = Body(seed, heads, head_size)
     pasts, crossed = pairs(layers, "past_{}_self_{}"), pairs(layers, "past_{}_cross_{}")
     ids = "input_ids"
     if whole_sequence:
@@ -205,7 +206,7 @@ def encoder_and_decoder(
     made = decode(d, ids, pasts, crossed, [None, source_bias(d)])
     inputs = {"input_ids": (INT32, ["b", "s" if whole_sequence else 1])} | mask
     if takes_hidden:
-        inputs["encoder_hidden_states"] = (FLOAT, ["b", "f", HIDDEN])
+        inputs["encoder_hidden_states"] = (FLOAT, ["b", "f", d.width])
     inputs |= {name: kept("p") for name in pasts} | {name: kept("f") for name in crossed}
     decoder = d.graph("decoder", inputs, {"logits": (FLOAT, ["b", 1, vocabulary])} | {name: kept("t") for name in made})
     return {"encoder": encoder, "decoder": decoder}

@@ -200,14 +200,14 @@ class HashRun {
       : s_(s), slots_(slots), operands_(operands) {}
 
   uint32_t run() {
-    const T* vocabularies = in<T>(r_.vocabularies);
+    const T* vocabularies = in<T>(kRoles.vocabularies);
     for (int64_t i = 0; i < s_.sizes.columns(); ++i) {
       if (vocabularies[i] < 1) return fail(KernelError::kInvalidValue, static_cast<int64_t>(vocabularies[i]));
     }
     for (int64_t b = 0; b < s_.batch; ++b) {
       int64_t begin = b * s_.length, end = begin + s_.length;
       if constexpr (kPacked) {
-        const auto* ends = in<int32_t>(r_.lengths);
+        const auto* ends = in<int32_t>(kRoles.lengths);
         begin = ends[b], end = ends[b + 1];
         if (begin < 0 || end < begin || end > s_.tokens)
           return fail(KernelError::kSequenceLength, end - begin, s_.tokens, b);
@@ -233,12 +233,12 @@ class HashRun {
   Sequence<T> sequence(int64_t b, int64_t begin, int64_t end) const {
     Sequence<T> q;
     q.history = s_.sizes.history();
-    q.ids = in<T>(r_.ids) + begin;
+    q.ids = in<T>(kRoles.ids) + begin;
     q.length = end - begin;
-    if (const auto* all = in<int32_t>(r_.segments)) q.segments = all + begin;
-    if (const T* past = in<T>(r_.past)) q.past = past + b * q.history;
-    if (const auto* past = in<int32_t>(r_.past_segments)) q.past_segments = past + b * q.history;
-    const T* end_token = in<T>(r_.end_token);
+    if (const auto* all = in<int32_t>(kRoles.segments)) q.segments = all + begin;
+    if (const T* past = in<T>(kRoles.past)) q.past = past + b * q.history;
+    if (const auto* past = in<int32_t>(kRoles.past_segments)) q.past_segments = past + b * q.history;
+    const T* end_token = in<T>(kRoles.end_token);
     q.missing = end_token ? *end_token : static_cast<T>(s_.pad);
     q.resets = end_token && s_.resets;
     return q;
@@ -250,7 +250,7 @@ class HashRun {
     const double token_ns = kHashNs * static_cast<double>(s_.sizes.columns() + s_.sizes.most);
     return unless_stopped(in_pieces(q.length, token_ns, [&](int64_t from, int64_t until) {
       for (int64_t t = from; t < until; ++t) {
-        hash_token(q, s_, in<T>(r_.multipliers), in<T>(r_.vocabularies), in<T>(r_.offsets), t,
+        hash_token(q, s_, in<T>(kRoles.multipliers), in<T>(kRoles.vocabularies), in<T>(kRoles.offsets), t,
                    to + t * s_.sizes.columns());
       }
     }));
@@ -267,7 +267,7 @@ class HashRun {
     if (!states) return;
     states += b * s_.sizes.captures * history;
     std::fill_n(states, s_.sizes.captures * history, static_cast<T>(s_.pad));
-    const auto* wanted = in<int32_t>(r_.captured);
+    const auto* wanted = in<int32_t>(kRoles.captured);
     const int64_t count = std::min({wanted ? int64_t{wanted[b]} : 0, q.length, s_.sizes.captures});
     for (int64_t i = 0; i < count; ++i) write(q, i + 1, states + i * history);
   }
@@ -276,7 +276,7 @@ class HashRun {
     for (int64_t j = 0; j < q.history; ++j) to[j] = q.token(count - q.history + j);
   }
 
-  static constexpr const Roles& r_ = roles_of(kPacked);
+  static constexpr const Roles& kRoles = roles_of(kPacked);
   const HashState& s_;
   void* const* slots_;
   const uint32_t* operands_;

@@ -76,33 +76,151 @@ bool beats(T x, T y) {
   return kLargest ? larger(x, y) : larger(y, x);
 }
 
-// Few of many: the best ones so far are kept in order, and what does not beat the last of them is passed over by
-// blocks.
+// Up to kMost positions of a row, in the order of their elements.
 template <bool kLargest, class T>
-bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll& stop) {
-  constexpr int64_t kBlock = 64;
-  constexpr double kBlockNs = 20;
-  int64_t held = 0;
-  auto offer = [&](int64_t i) {
-    if (held == k) {
-      if (!beats<kLargest>(row[i], row[positions[k - 1]])) return;
-    } else {
+struct First {
+  static constexpr int64_t kMost = 16;
+
+  const T* row;
+  int64_t* positions;
+  int64_t k, held = 0;
+
+  T last() const { return row[positions[held - 1]]; }
+  void offer(int64_t i) {
+    const T element = row[i];
+    if (held < k) {
       ++held;
+    } else if (!beats<kLargest>(element, last())) {
+      return;
     }
     int64_t at = held - 1;
-    for (; at > 0 && beats<kLargest>(row[i], row[positions[at - 1]]); --at) positions[at] = positions[at - 1];
+    for (; at > 0 && beats<kLargest>(element, row[positions[at - 1]]); --at) positions[at] = positions[at - 1];
     positions[at] = i;
-  };
+  }
+};
+
+template <bool kLargest, int64_t kCount, class T>
+bool any_beats(const T* x, T last) {
+  bool any = false;
+  for (int64_t l = 0; l < kCount; ++l) any |= beats<kLargest>(x[l], last);
+  return any;
+}
+
+// How many of `count` elements come before element i; of equal ones the first does.
+template <bool kLargest, class T>
+int64_t rank_of(const T* x, int64_t count, int64_t i) {
+  int64_t rank = 0;
+  for (int64_t j = 0; j < i; ++j) rank += static_cast<int64_t>(kLargest ? x[j] >= x[i] : x[j] <= x[i]);
+  for (int64_t j = i + 1; j < count; ++j) rank += static_cast<int64_t>(kLargest ? x[j] > x[i] : x[j] < x[i]);
+  return rank;
+}
+
+// Few of many in two passes without a branch that depends on single elements, which nobody can foretell: no fewer than
+// k elements are at or before the k-th of the elements that come first in each lane, and hardly more; they are
+// collected and ranked. For floats, of which every machine compares four at a time.
+template <bool kLargest, class T>
+class ByBound {
+ public:
+  enum class Outcome : uint8_t { kFound, kStopped, kNotForThis };  // the last: NaN, or too many equal ones
+
+  ByBound(const T* row, int64_t n, int64_t k, StopPoll& stop) : row_(row), n_(n), k_(k), stop_(stop) {}
+
+  static bool fits(int64_t n) { return std::is_same_v<T, float> && n >= 8 * kBlock; }
+
+  Outcome run(int64_t* positions) {
+    if (const Outcome o = find_bound(); o != Outcome::kFound) return o;
+    if (const Outcome o = collect(); o != Outcome::kFound) return o;
+    T values[kMost + 2 * kBlock];
+    for (int64_t i = 0; i < count_; ++i) values[i] = row_[candidates_[i]];
+    for (int64_t i = 0; i < count_; ++i) {
+      if (const int64_t rank = rank_of<kLargest>(values, count_, i); rank < k_) positions[rank] = candidates_[i];
+    }
+    return Outcome::kFound;
+  }
+
+ private:
+  static constexpr int64_t kLanes = 16, kBlock = 4 * kLanes, kMost = 128;
+  static constexpr double kBlockNs = 15;
+
+  Outcome find_bound() {
+    T lanes[kLanes];
+    int32_t is_nan[kLanes] = {};
+    std::copy_n(row_, kLanes, lanes);
+    for (int64_t begin = 0; begin + kBlock <= n_; begin += kBlock) {
+      for (const T *x = row_ + begin, *end = x + kBlock; x < end; x += kLanes) {
+        for (int64_t l = 0; l < kLanes; ++l) {
+          lanes[l] = (kLargest ? x[l] > lanes[l] : x[l] < lanes[l]) ? x[l] : lanes[l];
+          is_nan[l] |= -static_cast<int32_t>(x[l] != x[l]);
+        }
+      }
+      if (stop_.after(kBlockNs)) return Outcome::kStopped;
+    }
+    for (int64_t l = 0; l < kLanes; ++l) {
+      if (is_nan[l] != 0) return Outcome::kNotForThis;
+      if (rank_of<kLargest>(lanes, kLanes, l) == k_ - 1) bound_ = lanes[l];
+    }
+    return Outcome::kFound;
+  }
+
+  bool reaches(int64_t i) const { return kLargest ? row_[i] >= bound_ : row_[i] <= bound_; }
+  void collect(int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      candidates_[count_] = i;
+      count_ += static_cast<int64_t>(reaches(i));
+    }
+  }
+
+  Outcome collect() {
+    int64_t begin = 0;
+    for (; begin + kBlock <= n_; begin += kBlock) {
+      bool any = false;
+      for (int64_t l = 0; l < kBlock; ++l) any |= reaches(begin + l);
+      if (any) collect(begin, begin + kBlock);
+      if (count_ > kMost) return Outcome::kNotForThis;
+      if (stop_.after(kBlockNs)) return Outcome::kStopped;
+    }
+    collect(begin, n_);
+    const bool has_nan = std::any_of(row_ + begin, row_ + n_, [](T x) { return x != x; });
+    return count_ > kMost || has_nan ? Outcome::kNotForThis : Outcome::kFound;
+  }
+
+  const T* row_;
+  const int64_t n_, k_;
+  StopPoll& stop_;
+  T bound_{};
+  int64_t count_ = 0;
+  int64_t candidates_[kMost + 2 * kBlock];
+};
+
+// Few of many: the best ones so far are kept in order, and what does not beat the last of them is passed over by
+// blocks and parts of blocks. Which elements of a part do is found out without a branch for each.
+template <bool kLargest, class T>
+bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll& stop) {
+  using Bound = ByBound<kLargest, T>;
+  if (Bound::fits(n)) {
+    const auto outcome = Bound(row, n, k, stop).run(positions);
+    if (outcome != Bound::Outcome::kNotForThis) return outcome == Bound::Outcome::kFound;
+  }
+  constexpr int64_t kPart = 16, kBlock = 4 * kPart;
+  constexpr double kBlockNs = 20;
+  First<kLargest, T> found{row, positions, k};
   int64_t i = 0;
-  for (; i < k; ++i) offer(i);
+  for (; i < k; ++i) found.offer(i);
   for (; i + kBlock <= n; i += kBlock) {
-    const T last = row[positions[k - 1]];
-    bool any = false;
-    for (int64_t j = i; j < i + kBlock; ++j) any |= beats<kLargest>(row[j], last);
-    for (int64_t j = i; any && j < i + kBlock; ++j) offer(j);
+    const bool any = any_beats<kLargest, kBlock>(row + i, found.last());
+    for (int64_t part = i; any && part < i + kBlock; part += kPart) {
+      const T last = found.last();
+      if (!any_beats<kLargest, kPart>(row + part, last)) continue;
+      int64_t better[kPart], count = 0;
+      for (int64_t l = part; l < part + kPart; ++l) {
+        better[count] = l;
+        count += beats<kLargest>(row[l], last);
+      }
+      for (int64_t l = 0; l < count; ++l) found.offer(better[l]);
+    }
     if (stop.after(kBlockNs)) return false;
   }
-  for (; i < n; ++i) offer(i);
+  for (; i < n; ++i) found.offer(i);
   return true;
 }
 
@@ -139,8 +257,7 @@ bool select_some(const T* row, int64_t n, int64_t* positions, int64_t k, Before 
 // The positions of the k first elements of `row`, in order; of equal ones the lower position comes first.
 template <class T>
 bool select(const T* row, int64_t* positions, const TopKState& s, StopPoll& stop) {
-  constexpr int64_t kFew = 16;
-  if (s.k <= kFew) {
+  if (s.k <= First<true, T>::kMost) {
     return s.largest ? select_few<true>(row, s.n, positions, s.k, stop)
                      : select_few<false>(row, s.n, positions, s.k, stop);
   }
