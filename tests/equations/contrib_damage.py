@@ -3,7 +3,7 @@ an attribute that is out of range. Each runs, or is refused by an error of the e
 
     python contrib_damage.py MODULE COUNT
 
-MODULE: one with MAKERS (contrib.py). Says what it runs before it does, so that a crash has its node in the last line.
+MODULE: one with MAKERS (contrib.py), or with DAMAGED where that is more. Says what it runs before it does, so that a crash has its node in the last line.
 """
 
 import importlib
@@ -95,8 +95,9 @@ def outcome(node: Node) -> str:
 
 
 def main(module: str, count: int) -> None:
+    tests = importlib.import_module(module)
     counts = {"ran": 0, "refused": 0}
-    for number, maker in enumerate(importlib.import_module(module).MAKERS):
+    for number, maker in enumerate(getattr(tests, "DAMAGED", tests.MAKERS)):
         for seed in range(count):
             random = np.random.default_rng([number, seed])
             node = maker(random)

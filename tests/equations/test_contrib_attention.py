@@ -1,6 +1,9 @@
 """Attentions of com.microsoft against onnxruntime, or numpy where it has no kernel for CPUs."""
 
+import dataclasses
+
 import numpy as np
+import onnxruntime
 import pytest
 from contrib import Node, by_onnxruntime, by_treadle, check, near
 from test_contrib_norms import BFLOAT, FLOAT, HALF, draw, maybe, pick, sizes, wide
@@ -280,6 +283,40 @@ def relative_position_bias(rng):
     return Node("RelativePositionBias", [table, *lengths], [FLOAT], attributes, expected=[expected], constants=(1, 2))
 
 
+def block_layouts(rng, layouts, blocks):
+    """The rows and columns of random layouts, and the layouts: each block of queries looks at its own block at least."""
+    seen = np.tril(rng.random((layouts, blocks, blocks)) < 0.5) | np.eye(blocks, dtype=bool)
+    rows = np.concatenate([np.zeros((layouts, 1)), seen.sum(2).cumsum(1)], 1).astype(INT)
+    columns = np.full((layouts, rows.max()), -1, INT)
+    for layout, marked in enumerate(seen):
+        found = np.nonzero(marked)[1]
+        columns[layout, : len(found)] = found
+    return rows, columns, seen
+
+
+def sparse_attention(rng):
+    """A first prompt, or a step of one token. onnxruntime writes new keys and values over those of the past."""
+    shared, groups, size, block = (int(rng.integers(1, 4)), int(rng.integers(1, 3)), 16, 16)
+    heads, batch, is_prompt = shared * groups, int(rng.integers(1, 4)), bool(rng.integers(2))
+    layouts = pick(rng, *[n for n in range(1, heads + 1) if heads % n == 0])
+    capacity = block * int(rng.integers(2, 5))
+    length = int(rng.integers(2, capacity + 1)) if is_prompt else 1
+    lengths = np.full(batch, length, INT) if is_prompt else rng.integers(1, capacity + 1, batch).astype(INT)
+    rows, columns, _ = block_layouts(rng, layouts, capacity // block)
+    q, k, v = (draw(rng, (batch, length, n * size), FLOAT) for n in (heads, shared, shared))
+    past = [draw(rng, (batch, shared, capacity, size), FLOAT) for _ in range(2)]
+    if rng.integers(2):
+        q, k, v = np.concatenate([q, k, v], -1), None, None
+    attributes = {"num_heads": heads, "kv_num_heads": shared, "sparse_block_size": block}
+    attributes |= pick(rng, {}, {"scale": 0.3})
+    cos = sin = None
+    if rng.integers(2):
+        attributes |= {"do_rotary": 1, "rotary_interleaved": int(rng.integers(2))}
+        cos, sin = angles(rng, capacity, size // 2, FLOAT)
+    inputs = [q, k, v, *past, rows, columns, np.array([lengths.max()], INT), lengths, cos, sin]
+    return Node("SparseAttention", inputs, [FLOAT] * 3, attributes, units=64)
+
+
 def valid_rows(node, i, results):
     """What is not padding: of queries, keys, values and scores [batch, heads, queries, keys]."""
     axis = (1, 2, 2, 3)[i]
@@ -293,10 +330,65 @@ MAKERS = [
 ]  # fmt: skip
 
 
+DAMAGED = [*MAKERS, group_query, sparse_attention]
+
+
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda f: f.__name__)
 def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, MAKERS.index(maker)])))
+
+
+def by_onnxruntime_in_place(node):
+    """Outputs 1 and 2 take the memory of inputs 3 and 4."""
+    session = onnxruntime.InferenceSession(node.model(node.inputs, node.outputs), providers=["CPUExecutionProvider"])
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(x) for name, x in node.feeds(node.inputs).items()}
+    binding = session.io_binding()
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output("y0")
+    binding.bind_ortvalue_output("y1", values["x3"])
+    binding.bind_ortvalue_output("y2", values["x4"])
+    session.run_with_iobinding(binding)
+    return [value.numpy() for value in binding.get_outputs()]
+
+
+def entry_alone(node, entry):
+    inputs = [x[entry : entry + 1] if x is not None and i in (0, 1, 2, 3, 4, 8) else x
+              for i, x in enumerate(node.inputs)]  # fmt: skip
+    inputs[7] = inputs[8]
+    return dataclasses.replace(node, inputs=inputs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sparse_attention(seed):
+    """onnxruntime is asked entry by entry: among entries of several lengths it reads weights of other keys."""
+    node = sparse_attention(np.random.default_rng(seed))
+    node.symbolic = bool(seed % 2) and node.inputs[1] is not None
+    entries = [by_onnxruntime_in_place(entry_alone(node, entry)) for entry in range(len(node.inputs[0]))]
+    node.expected = [np.concatenate(parts) for parts in zip(*entries, strict=True)]
+    check(node)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, HALF, BFLOAT])
+def test_sparse_attention_of_a_prompt_that_is_padded_behind(dtype):
+    """The equations, since onnxruntime reads other rows than those of the prompt where one is shorter."""
+    rng = np.random.default_rng(1)
+    rows, columns, seen = block_layouts(rng, 2, 3)
+    q, k, v = (draw(rng, (2, 40, 4, 16), dtype) for _ in range(3))
+    lengths = np.array([40, 30], INT)
+    order = np.arange(40)
+    hidden = (order[:, None] < order) | ~seen[:, order // 16][..., order // 16]
+    scores = np.einsum("bihd,bjhd->bhij", wide(q), wide(k)) / 4
+    scores = np.where(hidden[[0, 1, 0, 1]], -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = np.einsum("bhij,bjhd->bihd", weights / weights.sum(-1, keepdims=True), wide(v))
+    past = [np.zeros((2, 4, 48, 16), dtype)] * 2
+    inputs = [*(x.reshape(2, 40, 64) for x in (q, k, v)), *past, rows, columns, np.array([40], INT), lengths]
+    attributes = {"num_heads": 4, "kv_num_heads": 4, "sparse_block_size": 16}
+    made = by_treadle(Node("SparseAttention", inputs, [dtype] * 3, attributes))[0].reshape(expected.shape)
+    for entry, length in enumerate(lengths):
+        near(made[entry, :length], expected[entry, :length], 64 if dtype == FLOAT else 8)
 
 
 @pytest.mark.parametrize("seed", range(60))

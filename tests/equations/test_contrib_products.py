@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from contrib import Node, check
+from one_node import PROTO, treadle
+from onnx import helper, numpy_helper
 from test_contrib_norms import BFLOAT, DOUBLE, FLOAT, HALF, draw, maybe, pick, sigmoid, sizes, wide
 
 
@@ -134,6 +136,30 @@ def max_pool_last(rng):
     return Node("NhwcMaxPool", [x], [dtype], attributes)
 
 
+def sparse_product(rng, how):
+    """A model whose operand A is a sparse initialiser, which onnxruntime takes as a value of a run alone."""
+    dtype = pick(rng, FLOAT, DOUBLE, np.int32, np.int64, np.uint32, np.uint64)
+    m, k, n = sizes(rng, 3, 9)
+    a = (rng.integers(0, 9, (m, k)) * (rng.random((m, k)) < 0.3)).astype(dtype)
+    b = rng.integers(0, 9, (*sizes(rng, int(rng.integers(0, 2)), 3), k, n)).astype(dtype)
+    alpha, trans_a, trans_b = float(rng.integers(1, 4)), *(int(t) for t in rng.integers(0, 2, 2))
+    expected = a @ b * np.array(alpha, dtype)
+    stored_a = a.T if trans_a else a
+    fed = np.ascontiguousarray(np.swapaxes(b, -1, -2)) if trans_b else b
+    places = np.flatnonzero(stored_a) if how == "linear" else np.argwhere(stored_a)
+    values = numpy_helper.from_array(stored_a[stored_a != 0], "a")
+    indices = numpy_helper.from_array(places.astype(np.int64), "places")
+    node = helper.make_node("SparseToDenseMatMul", ["a", "b"], ["y"], domain="com.microsoft", alpha=alpha,
+                            transA=trans_a, transB=trans_b)  # fmt: skip
+    graph = helper.make_graph(
+        [node], "one", [helper.make_tensor_value_info("b", PROTO[fed.dtype], fed.shape)],
+        [helper.make_tensor_value_info("y", PROTO[fed.dtype], None)],
+        sparse_initializer=[helper.make_sparse_tensor(values, indices, stored_a.shape)],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString(), fed, expected
+
+
 MAKERS = [
     fused_matmul, fused_matmul_of_doubles, transpose_matmul, vectors, fused_matmul_activation, fused_gemm,
     gemm_fast_gelu, fused_conv, fused_conv_and_addend, conv_last, max_pool_last,
@@ -144,3 +170,11 @@ MAKERS = [
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda f: f.__name__)
 def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, MAKERS.index(maker)])))
+
+
+@pytest.mark.parametrize("how", ["linear", "coordinates"])
+@pytest.mark.parametrize("seed", range(16))
+def test_sparse_products(seed, how):
+    model, fed, expected = sparse_product(np.random.default_rng(seed), how)
+    made = treadle.InferenceSession(model).run(None, {"b": fed})[0]
+    np.testing.assert_array_equal(made, expected, strict=True)

@@ -107,7 +107,7 @@ NO_LONG_RUN = {
         "LinearAttentionGate", "MRotaryEmbedding", "MatMulBnb4", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv",
         "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention", "Pad", "QEmbedLayerNormalization", "QMoE",
         "QuickGelu", "Range", "RelativePositionBias", "RemovePadding", "RestorePadding", "RotaryEmbedding",
-        "SampleOp", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
+        "SampleOp", "ScaledSiLU", "SkipGroupNorm", "SparseAttention", "SparseToDenseMatMul", "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
     )
 }  # fmt: skip
 

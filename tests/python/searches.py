@@ -56,7 +56,9 @@ class Body:
         return self("Transpose", self("Reshape", x, self.ints(0, 0, self.heads, self.head_size)), perm=[0, 2, 1, 3])
 
     def attend(self, q: str, k: str, v: str, bias: str | None) -> str:
-        scores = self("Mul", self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2])), self.number(self.head_size**-0.5))
+        scores = self(
+            "Mul", self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2])), self.number(self.head_size**-0.5)
+        )
         weights = self("Softmax", self("Add", scores, bias) if bias else scores, axis=-1)
         return self(
             "Reshape", self("Transpose", self("MatMul", weights, v), perm=[0, 2, 1, 3]), self.ints(0, 0, self.width)
@@ -64,7 +66,11 @@ class Body:
 
     def feed_forward(self, x: str) -> str:
         return self(
-            "Add", x, self.linear(self("Tanh", self.linear(self.norm(x), self.width, 2 * self.width)), 2 * self.width, self.width)
+            "Add",
+            x,
+            self.linear(
+                self("Tanh", self.linear(self.norm(x), self.width, 2 * self.width)), 2 * self.width, self.width
+            ),
         )
 
     def bias_of(self, seen: str) -> str:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "op/axis_rules.h"
@@ -74,6 +75,18 @@ Status infer_product(InferContext& ctx) {
 
 Status infer_product_and_activation(InferContext& ctx) {
   TREADLE_TRY(read_activation(ctx.attributes()).check());
+  return infer_product(ctx);
+}
+
+// A sparse operand is a constant, which the model's reader has written out.
+Status infer_sparse_product(InferContext& ctx) {
+  const double alpha = static_cast<double>(ctx.attributes().get_float("alpha"));
+  if (!is_float(ctx.element(0)) && alpha != std::trunc(alpha)) {
+    return error(Code::kInvalidModel, "attribute alpha is {}, expected an integer for products of integers", alpha);
+  }
+  if (const Shape* a = ctx.shape(0); a && a->size() != 2) {
+    return error(Code::kInvalidArgument, "A has shape {}, expected 2 dimensions", to_string(*a));
+  }
   return infer_product(ctx);
 }
 
@@ -213,6 +226,23 @@ TREADLE_OP(FusedMatMul, "com.microsoft") {
 TREADLE_OP(TransposeMatMul, "com.microsoft") {
   op.since(1).with(fused::add_product);
   op.infer(fused::infer_product)
+      .lower(fused::lower_product)
+      .axes(fused::product_axes)
+      .product(Product::kMatrices)
+      .work(fused::product_work);
+}
+
+TREADLE_OP(SparseToDenseMatMul, "com.microsoft") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("Y", "T")
+      .attr("alpha", 1.0)
+      .attr("transA", 0)
+      .attr("transB", 0)
+      .type("T", tensors(ElementType::kFloat, ElementType::kDouble, ElementType::kInt32, ElementType::kInt64,
+                         ElementType::kUint32, ElementType::kUint64));
+  op.infer(fused::infer_sparse_product)
       .lower(fused::lower_product)
       .axes(fused::product_axes)
       .product(Product::kMatrices)
