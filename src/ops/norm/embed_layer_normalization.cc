@@ -13,7 +13,6 @@ namespace treadle::norm {
 namespace {
 
 using fused::as_scalar;
-using fused::optional_input;
 
 // Where the inputs of both forms stand.
 struct Places {
