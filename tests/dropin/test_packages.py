@@ -25,6 +25,13 @@ picture = np.full((120, 480, 3), 255, np.uint8)
 cv2.putText(picture, "Hello 2026", (20, 80), cv2.FONT_HERSHEY_SIMPLEX, 2.2, (0, 0, 0), 5)
 """
 
+# The recording as floats.
+SOUND = """
+import wave, numpy as np
+with wave.open(RECORDING) as sound:
+    samples = np.frombuffer(sound.readframes(sound.getnframes()), np.int16).astype(np.float32) / 32768
+"""
+
 PROGRAMS = {
     "ddddocr==1.6.1": PICTURE
     + """
@@ -37,12 +44,35 @@ PROGRAMS = {
         import embeddings
         show(embeddings.embed())
     """,
-    "faster-whisper==1.2.1": """
-        import wave, numpy as np
+    "faster-whisper==1.2.1": SOUND
+    + """
         from faster_whisper.vad import get_speech_timestamps
-        with wave.open(RECORDING) as sound:
-            samples = np.frombuffer(sound.readframes(sound.getnframes()), np.int16)
-        show(get_speech_timestamps(samples.astype(np.float32) / 32768))
+        show(get_speech_timestamps(samples))
+    """,
+    "onnx-asr==0.12.0": SOUND
+    + """
+        from onnx_asr.preprocessors.preprocessor import OnnxPreprocessor
+        from onnx_asr.preprocessors.resampler import Resampler
+        options = {"providers": ["CPUExecutionProvider"]}
+        clips, lengths = samples[16000:48000].reshape(2, -1), np.array([16000, 9000])
+        clips, lengths = Resampler(8000, options)(clips, lengths, 16000)
+        clips, lengths = Resampler(16000, options)(clips, lengths, 8000)
+        kinds = ("nemo80", "whisper80_conv")
+        show([part.tolist() for kind in kinds for part in OnnxPreprocessor(kind, options)(clips, lengths)])
+    """,
+    "slovorez==0.1.0": """
+        import slovorez
+        words = slovorez.Slovorez.from_pretrained("slovorez-test").predict("переподготовка безрассудный человек")
+        show([[w["word"], [str(m) for m in w["morphemes"]]] for w in words])
+    """,
+    "swift-f0==0.3.0": SOUND
+    + """
+        import swift_f0
+        detector = swift_f0.SwiftF0(threads=1)
+        stream = detector.stream()
+        pieces = [stream.push(samples[i : i + 4000], 16000) for i in range(0, 80000, 4000)]
+        results = [detector.detect(samples[:80000], 16000), swift_f0.concat([*pieces, stream.flush()])]
+        show([[r.pitch_hz.tolist(), r.confidence.tolist()] for r in results])
     """,
     "piper-tts==1.8.0": """
         import piper_tts
@@ -114,7 +144,8 @@ def test_gives_what_it_gives_on_onnxruntime(installed, requirement):
         pytest.skip("onnxruntime, which treadle is compared with, is not installed")
     target = installed(requirement)
     body = PROGRAMS[requirement]
-    lines = textwrap.dedent(body) if not body.startswith(PICTURE) else PICTURE + textwrap.dedent(body[len(PICTURE) :])
+    start = next((start for start in (PICTURE, SOUND) if body.startswith(start)), "")
+    lines = start + textwrap.dedent(body[len(start) :])
     expected = run_program(lines, target, on_treadle=False)
     # Scores of quantised models, which a rounding moves by steps, after whole pipelines of their packages.
     assert_alike(run_program(lines, target, on_treadle=True), expected, 2e-3)

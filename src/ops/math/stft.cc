@@ -206,13 +206,19 @@ Result<Dim> read_size(const InferContext& ctx, size_t i, std::string_view what) 
   return (*given)[0];
 }
 
+// Without its last axis, which the specification demands, a signal is real.
+bool is_signal(const Shape& x) {
+  if (x.size() == 2) return true;
+  return x.size() == 3 && (!x[2].is_known() || x[2].value() == 1 || x[2].value() == 2);
+}
+
 Status infer_stft(InferContext& ctx) {
   const Shape *x = ctx.shape(kSignal), *window = ctx.shape(kWindow);
   if (!ctx.has_input(kWindow) && !ctx.has_input(kFrame)) {
     return error(Code::kInvalidModel, "expected window or frame_length, found neither");
   }
-  if (x && (x->size() != 3 || ((*x)[2].is_known() && (*x)[2].value() != 1 && (*x)[2].value() != 2))) {
-    return error(Code::kInvalidArgument, "the signal has shape {}, expected [N,L,1] or [N,L,2]", to_string(*x));
+  if (x && !is_signal(*x)) {
+    return error(Code::kInvalidArgument, "the signal has shape {}, expected [N,L], [N,L,1] or [N,L,2]", to_string(*x));
   }
   if (window && window->size() != 1) {
     return error(Code::kInvalidArgument, "the window has shape {}, expected rank 1", to_string(*window));
@@ -284,7 +290,7 @@ Status prepare_stft(PrepareContext& ctx) {
   s->bins = static_cast<size_t>(y.dims[2]);
   s->step = static_cast<size_t>(ctx.int64s(kStep)[0]);
   s->has_window = has_window;
-  s->lines.parts_in = x.dims[2];
+  s->lines.parts_in = x.rank() == 2 ? 1 : x.dims[2];
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   set_converters(ctx, s->lines);
   ctx.scratch_bytes = s->lines.plan_scratch(has_window ? static_cast<size_t>(length) : 0);
