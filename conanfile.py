@@ -64,6 +64,7 @@ class Treadle(ConanFile):
             "TREADLE_BUILD_TESTS": False,
             "TREADLE_BUILD_TRITON": False,
             "TREADLE_BUILD_DROPIN": False,
+            "TREADLE_BUILD_PROVIDER": False,
             "TREADLE_FIND_PACKAGES": True,
             "TREADLE_WERROR": False,
         }
