@@ -1,5 +1,6 @@
 #include "environment.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "memory.h"
@@ -114,8 +115,7 @@ void ReleaseThreadingOptions(OrtThreadingOptions* options) {
 }
 
 void SetGlobalIntraOpNumThreads(OrtThreadingOptions* options, int threads) {
-  require(threads >= 0, "the number of threads is 0 (as many as processors) or more");
-  options->threads = threads;
+  options->threads = std::max(threads, 0);  // 0 and less: as many as processors
 }
 
 // The work of operators is all that threads share; they spin for as long as it pays; no result depends on denormals.

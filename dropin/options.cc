@@ -92,12 +92,6 @@ namespace treadle::dropin::api {
 
 namespace {
 
-void require_threads(int threads) {
-  if (threads >= 0) return;
-  refuse_argument("the number of threads is 0 (as many as processors) or more, and " + std::to_string(threads) +
-                  " was given");
-}
-
 // -1: that of the environment.
 void require_severity(int severity) {
   if (severity != -1) require_level(severity);
@@ -123,14 +117,11 @@ void ReleaseSessionOptions(OrtSessionOptions* options) {
 }
 
 void SetIntraOpNumThreads(OrtSessionOptions* options, int threads) {
-  require_threads(threads);
-  options->threads = threads;
+  options->threads = std::max(threads, 0);  // 0 and less: as many as processors
 }
 
 // Threads share the work of operators; which nodes may run at the same time treadle finds itself.
-void SetInterOpNumThreads(OrtSessionOptions*, int threads) {
-  require_threads(threads);
-}
+void SetInterOpNumThreads(OrtSessionOptions*, int) {}
 
 void SetSessionExecutionMode(OrtSessionOptions* options, ExecutionMode mode) {
   if (mode != ORT_SEQUENTIAL && mode != ORT_PARALLEL) {

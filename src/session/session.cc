@@ -79,6 +79,10 @@ Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyVal
 }
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
+  // A brief run does not look at it again.
+  if (run.cancel && run.cancel->load(std::memory_order_relaxed)) {
+    return error(Code::kCancelled, "the run was cancelled");
+  }
   if (loaded.options.tier == Tier::kReference) {
     run.begin_long_work();
     return run_reference(loaded, values, places, run);

@@ -281,6 +281,8 @@ TEST_F(FunctionTable, RunsAreTerminated) {
   EXPECT_NE(code_of(runs), ORT_OK) << "the options still say so";
   check(ort().RunOptionsUnsetTerminate(options.get()));
   EXPECT_EQ(code_of(runs), ORT_OK);
+  check(ort().RunOptionsSetTerminate(options.get()));
+  EXPECT_NE(code_of(runs), ORT_OK) << "sizes that a run has had before";
 }
 
 TEST_F(FunctionTable, Bindings) {
