@@ -34,6 +34,15 @@ int64_t fixed_weights(const Graph& graph, const Node& node) {
   return elements;
 }
 
+// An RNN of one step of one entry without a state before it: onnxruntime leaves out the product with the state, which
+// is most of it.
+bool is_single_step(const Node& node) {
+  constexpr size_t kInitialState = 5;
+  if (!node.is("RNN") || (node.inputs.size() > kInitialState && node.inputs[kInitialState])) return false;
+  const std::vector<int64_t> dims = dims_of(type_of(node.inputs[0]));
+  return dims.size() == 3 && dims[0] == 1 && dims[1] == 1;
+}
+
 // Weights that come from outside would be packed in every run, which costs more than treadle gains.
 bool holds_weights(const Graph& graph, const Claim& claim, const Node& node) {
   return std::ranges::all_of(weights_of(node), [&](const OrtValueInfo* value) {
@@ -123,7 +132,10 @@ bool runs_loop(const Node& node) {
 }
 
 bool is_seed(const Graph& graph, const Node& node, const Settings& settings) {
-  if (is_recurrent(node)) return fixed_weights(graph, node) >= settings.recurrent_weights;
+  if (is_recurrent(node) && settings.recurrent_weights > 0) {
+    return fixed_weights(graph, node) >= settings.recurrent_weights && !is_single_step(node);
+  }
+  if (is_recurrent(node)) return true;
   return runs_loop(node);
 }
 

@@ -121,10 +121,14 @@ Message type_message(const OrtTypeInfo* type) {
   return message;
 }
 
+std::vector<int64_t> dims_of(const OrtTypeInfo* type) {
+  return list_of(ort().GetDimensionsCount, ort().GetDimensions, tensor_of(type));
+}
+
 int64_t elements_of(const OrtTypeInfo* type) {
   if (kind_of(type) != ONNX_TYPE_TENSOR) return 0;
   int64_t count = 1;
-  for (const int64_t size : list_of(ort().GetDimensionsCount, ort().GetDimensions, tensor_of(type))) {
+  for (const int64_t size : dims_of(type)) {
     if (size < 0) return 0;
     count *= size;
   }

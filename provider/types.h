@@ -1,6 +1,8 @@
 // Types of values: as protobuf writes them, and whether a value can be handed from onnxruntime to treadle and back.
 #pragma once
 
+#include <vector>
+
 #include "host.h"
 #include "message.h"
 
@@ -8,6 +10,9 @@ namespace treadle::provider {
 
 // A TypeProto; empty for a type that onnxruntime does not know.
 Message type_message(const OrtTypeInfo* type);
+
+// Sizes of a tensor; -1: not known.
+std::vector<int64_t> dims_of(const OrtTypeInfo* type);
 
 // How many elements a tensor of the type has; 0 where that is not known, and for what is no tensor.
 int64_t elements_of(const OrtTypeInfo* type);

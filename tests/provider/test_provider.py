@@ -315,6 +315,19 @@ def test_lone_recurrent_operators_from_some_size_on():
     assert_same(session.run(None, feeds), on_cpu(model).run(None, feeds))
 
 
+@pytest.mark.parametrize(("steps", "expected"), [(1, []), (2, ["RNN"]), ("T", ["RNN"])])
+def test_a_single_step_without_a_state_is_left_to_onnxruntime(steps, expected):
+    rng = np.random.default_rng(0)
+    tensors = [onnx.numpy_helper.from_array(rng.normal(size=(1, 64, 64)).astype("f4"), name) for name in "WR"]
+    node = onnx.helper.make_node("RNN", ["x", "W", "R"], ["y"], hidden_size=64)
+    value = onnx.helper.make_tensor_value_info
+    x, y = value("x", onnx.TensorProto.FLOAT, [steps, 1, 64]), value("y", onnx.TensorProto.FLOAT, None)
+    graph = onnx.helper.make_graph([node], "g", [x], [y], tensors)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    assert claimed(on_treadle(model)) == expected
+    assert claimed(on_treadle(model, {"recurrent_weights": "0"})) == ["RNN"]
+
+
 def quantised(array, name):
     return onnx.numpy_helper.from_array((array * 300).astype(np.int8), name)
 
