@@ -28,7 +28,7 @@ except ImportError:
     onnx = treadle = None
 
 LARGEST = 1 << 20  # bytes of a model that is looked into
-NOT_RUN = {"Gradient", "ImageDecoder"}
+NOT_RUN = {"ImageDecoder"}
 
 seen: set[tuple] = set()
 

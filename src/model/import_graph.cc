@@ -3,6 +3,7 @@
 
 #include "base/stack.h"
 #include "base/stop.h"
+#include "model/gradients.h"
 #include "model/importer.h"
 #include "model/missing_operators.h"
 #include "model/node_order.h"
@@ -145,6 +146,9 @@ Result<std::unique_ptr<ir::Graph>> Importer::run() {
     }
   }
   TREADLE_TRY(std::move(status));
+  if (!options_.broken && opsets_.contains("ai.onnx.preview.training")) {
+    TREADLE_TRY(attach_gradients(*graph_, options_.max_inlined_nodes));
+  }
   return std::move(graph_);
 }
 

@@ -107,8 +107,3 @@ def test_optimizers(op, rate_type, dtypes, updates):
     actual = run(name, 1, [rate, count, *data], list(dtypes) * (parts - 1), options, TRAINING)
     for a, e in zip(actual, wanted, strict=True):
         close(a, np.asarray(e), units=16)
-
-
-def test_gradient_is_refused_with_a_reason():
-    with pytest.raises(treadle.NotImplemented, match="known, but not run: this build does not differentiate graphs"):
-        run("Gradient", 1, [np.float32(1)], [np.float32], {"xs": ["x0"], "y": "y0"}, TRAINING)

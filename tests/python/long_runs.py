@@ -92,6 +92,7 @@ NO_LONG_RUN = {
     "SequenceAt": REFERENCES,
     "SequenceConstruct": "has as many inputs as are written in the model, and refers to them",
     "SequenceEmpty": "makes an empty list",
+    "ai.onnx.preview.training.Gradient": "becomes operators that have a case each",
     "SequenceLength": "looks at one value",
     "Shape": "looks at the sizes of a tensor",
     "Size": "looks at the sizes of a tensor",

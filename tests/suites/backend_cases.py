@@ -21,7 +21,7 @@ import onnx
 ROOT = pathlib.Path(__file__).parents[2]
 WORK = ROOT / "build" / "suites"
 ENGINES = pathlib.Path(__file__).parent / "engines"
-NOT_RUN = {"ImageDecoder", "Gradient"}
+NOT_RUN = {"ImageDecoder"}
 
 # Session options; the first as users have them who ask for nothing.
 CONFIGURATIONS = {
