@@ -47,7 +47,7 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
   const double place_ns = kTokenNs * static_cast<double>(s.n);
   StopPoll stop;
   for (int64_t row = 0; row < s.rows; ++row, tokens += s.length, scores += s.vocabulary) {
-    const int64_t* tail = tokens + s.length - (s.n - 1);
+    const int64_t* tail = tokens + (s.length + 1 - s.n);
     const uint32_t failed = kernel_in_pieces(std::max<int64_t>(s.length - s.n + 1, 0), place_ns, stop,
                                              [&](int64_t begin, int64_t end) -> uint32_t {
                                                for (int64_t i = begin; i < end; ++i) {
@@ -67,7 +67,8 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
 Status prepare_blocked(PrepareContext& ctx) {
   const Dims &tokens = ctx.inputs[0].dims, &scores = ctx.inputs[1].dims;
   auto* s = ctx.make_state<Blocked>();
-  *s = {scores[0], tokens[1], scores[1], ctx.attributes().get_int("ngram_size")};
+  // One that is longer than the rows repeats nowhere, whatever its length.
+  *s = {scores[0], tokens[1], scores[1], std::min(ctx.attributes().get_int("ngram_size"), tokens[1] + 1)};
   const int64_t places = s->rows * std::max<int64_t>(s->length - s->n + 1, 0);
   ctx.cost_ns = kTokenNs * static_cast<double>(places) * static_cast<double>(s->n);
   ctx.set_kernel(run_blocked, s);

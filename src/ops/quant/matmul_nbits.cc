@@ -38,8 +38,16 @@ int64_t zero_bytes(const kernels::BlockWeights& w) {
 
 // ---- Inference
 
+// What does not overflow with 8 bits for each weight.
+Status check_sizes(int64_t k, int64_t n, int64_t block) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (k >= 1 && n >= 1 && k <= kMost && n <= kMost && block <= kMost) return {};
+  return error(Code::kInvalidModel, "attributes K, N and block_size are {}, {} and {}, expected 1 to {}", k, n, block,
+               kMost);
+}
+
 Status check_attributes(const InferContext& ctx, const kernels::BlockWeights& w) {
-  if (w.k < 1 || w.n < 1) return error(Code::kInvalidModel, "attributes K and N are {} and {}", w.k, w.n);
+  TREADLE_TRY(check_sizes(w.k, w.n, w.block));
   if (w.bits != 2 && w.bits != 4 && w.bits != 8) {
     return error(Code::kInvalidModel, "attribute bits is {}, expected 2, 4 or 8", w.bits);
   }
@@ -349,8 +357,9 @@ Status infer_bnb4(InferContext& ctx) {
   const auto& attributes = ctx.attributes();
   const int64_t k = attributes.get_int("K"), n = attributes.get_int("N"), block = attributes.get_int("block_size");
   const int64_t type = attributes.get_int("quant_type");
-  if (k < 1 || n < 1 || block < 16 || (block & (block - 1)) != 0) {
-    return error(Code::kInvalidModel, "attributes K, N and block_size are {}, {} and {}", k, n, block);
+  TREADLE_TRY(check_sizes(k, n, block));
+  if (block < 16 || (block & (block - 1)) != 0) {
+    return error(Code::kInvalidModel, "attribute block_size is {}, expected a power of 2 from 16 on", block);
   }
   if (type != 0 && type != 1) return error(Code::kInvalidModel, "attribute quant_type is {}, expected 0 or 1", type);
   TREADLE_TRY(check_count(ctx, kCodes, (n * k + 1) / 2));
