@@ -3,7 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from contrib import Node, check
+from contrib import Node, by_treadle, check
+from one_node import treadle
 from test_contrib_norms import BFLOAT, FLOAT, HALF, draw, maybe, pick, sigmoid, sizes, wide
 
 INT32, INT64, UINT8 = (np.dtype(t) for t in (np.int32, np.int64, np.uint8))
@@ -300,3 +301,14 @@ MAKERS = [
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda f: f.__name__)
 def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, *maker.__name__.encode()])))
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_router_weights_are_those_of_all_tokens_and_experts(symbolic):
+    for seed in range(100):
+        node = quantised_experts(np.random.default_rng(seed))
+        if len(node.inputs) > 14 and node.inputs[14] is not None:
+            break
+    node.symbolic, node.inputs[14] = symbolic, node.inputs[14][:0]
+    with pytest.raises((treadle.InvalidArgument, treadle.InvalidGraph), match="router_weights have shape"):
+        by_treadle(node)

@@ -55,7 +55,8 @@ Status check_layer(const InferContext& ctx, size_t i, std::initializer_list<Dim>
 
 Status check_layers(const InferContext& ctx, bool fused) {
   const Shape *x = ctx.shape(kTokens), *router = ctx.shape(kRouter), *second = ctx.shape(kSecond);
-  const Dim experts = router ? (*router)[1] : Dim(), size = x ? x->back() : Dim();
+  const Dim tokens = router ? (*router)[0] : Dim(), experts = router ? (*router)[1] : Dim();
+  const Dim size = x ? x->back() : Dim();
   if (second && second->size() != 3) {
     return error(Code::kInvalidArgument, "{} have shape {}, expected three dimensions",
                  ctx.node.version->inputs[kSecond].name, to_string(*second));
@@ -66,7 +67,8 @@ Status check_layers(const InferContext& ctx, bool fused) {
   TREADLE_TRY(check_layer(ctx, kSecond, {experts, size, inner}));
   TREADLE_TRY(check_layer(ctx, kSecondBias, {experts, size}));
   TREADLE_TRY(check_layer(ctx, kThird, {experts, inner, size}));
-  return check_layer(ctx, kThirdBias, {experts, inner});
+  TREADLE_TRY(check_layer(ctx, kThirdBias, {experts, inner}));
+  return check_layer(ctx, kWeights, {tokens, experts});
 }
 
 Status infer_experts(InferContext& ctx) {
