@@ -16,6 +16,9 @@ void remove_dead_nodes(ir::Graph& graph, Remarks* remarks = nullptr);
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
 void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// A state that every trip hands on as it is goes: its initial value is read in its place. Wants types.
+void drop_kept_states(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // CastLike becomes Cast. Wants types of elements; done once when a model is loaded.
 void settle_casts(ir::Graph& graph);
 

@@ -55,6 +55,9 @@ constexpr Pass kPasses[] = {
      "before any product leaves its loop: which weights are rounded depends on the model alone",
      [](const PipelineOptions& o) { return o.half_weights; }},
     {"remove-identities", Stage::kPlanning, plain<remove_identities>, "identities hide what the passes below look for"},
+    {"drop-kept-states", Stage::kPlanning, plain<drop_kept_states>,
+     "behind remove-identities, which may stand where a state is handed on; before all that looks for constants in "
+     "loops"},
     {"unstack-states", Stage::kPlanning, plain<unstack_states>,
      "before all that looks at states: positions and velocities that one tensor held are states of their own"},
     {"take-stacked-parts", Stage::kPlanning, plain<take_stacked_parts>,
