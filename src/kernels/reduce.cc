@@ -99,6 +99,19 @@ T finished(ComputeType type, ReduceOp op, Wide<T> sum, size_t count, T shift) {
   }
 }
 
+// Whether what is accumulated is the result.
+constexpr bool keeps_sums(ReduceOp op) {
+  return op != ReduceOp::kMean && op != ReduceOp::kL2 && op != ReduceOp::kLogSum && op != ReduceOp::kLogSumExp;
+}
+
+// Calls f with the operation, a constant for the most frequent ones, so that the compiler makes vectors of their loops.
+template <class F>
+void with_op(ReduceOp op, F f) {
+  if (op == ReduceOp::kMean) return f(std::integral_constant<ReduceOp, ReduceOp::kMean>());
+  if (keeps_sums(op)) return f(std::integral_constant<ReduceOp, ReduceOp::kSum>());
+  f(op);
+}
+
 void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte* out, size_t columns) {
   alignas(64) std::byte results[kColumns * 8];
   with_compute_type(plan.compute, [&](auto zero) {
@@ -107,9 +120,11 @@ void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte*
     const T* shifts = reinterpret_cast<const T*>(accumulators.shift);
     T* values = reinterpret_cast<T*>(results);
     const bool shifted = plan.op == ReduceOp::kLogSumExp;
-    for (size_t c = 0; c < columns; ++c) {
-      values[c] = finished<T>(plan.compute, plan.op, sums[c], plan.count, shifted ? shifts[c] : T(0));
-    }
+    with_op(plan.op, [&](auto op) {
+      for (size_t c = 0; c < columns; ++c) {
+        values[c] = finished<T>(plan.compute, op, sums[c], plan.count, shifted ? shifts[c] : T(0));
+      }
+    });
   });
   convert(plan.store, results, out, columns);
 }
@@ -255,25 +270,51 @@ void run_reduce(const ReducePlan& plan, const void* input, void* output) {
   plan.run_parts(input, output, 0, plan.parts());
 }
 
+// Rows of one block each, some at a time, so that their logarithms do not wait for each other.
+template <class T>
+void log_sums_of_rows(const ReducePlan& plan, const T* x, size_t rows, T* results) {
+  constexpr size_t kRows = 16;
+  const auto type = static_cast<int>(plan.compute);
+  const auto extremes = plan.table->rows[static_cast<int>(Term::kMax)][type];
+  const auto add_exponentials = plan.table->row[static_cast<int>(Term::kExp)][type];
+  for (size_t count, first = 0; first < rows; first += count, x += count * plan.inner) {
+    count = std::min(kRows, rows - first);
+    T shifts[kRows];
+    double sums[kRows] = {};
+    extremes(x, count, plan.inner, shifts);
+    for (size_t r = 0; r < count; ++r) {
+      if (std::isinf(shifts[r])) shifts[r] = 0;
+      add_exponentials(x + r * plan.inner, plan.inner, sums + r, shifts + r);
+    }
+    for (size_t r = 0; r < count; ++r) {
+      results[first + r] = finished<T>(plan.compute, plan.op, sums[r], plan.count, shifts[r]);
+    }
+  }
+}
+
 // Rows of one block each: what is left of a row is its sum, up to what the operation does with sums.
-void run_some_rows(const ReducePlan& plan, const void* input, void* output, size_t rows) {
+template <class T>
+void reduce_some_rows(const ReducePlan& plan, const T* x, size_t rows, T* results) {
+  if (plan.op == ReduceOp::kLogSumExp) return log_sums_of_rows(plan, x, rows, results);
   const Term term = term_of(plan.op);
-  plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](input, rows, plan.inner, output);
-  if (term == Term::kMax || term == Term::kMin) return;
-  const auto finish_all = [&](auto* results) {
-    using T = std::remove_reference_t<decltype(*results)>;
-    if (plan.op == ReduceOp::kSum || plan.op == ReduceOp::kL1 || plan.op == ReduceOp::kSumSquare) {
-      for (size_t i = 0; i < rows; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
-      return;
-    }
+  plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](x, rows, plan.inner, results);
+  if (term == Term::kMax || term == Term::kMin || term == Term::kProd) return;
+  if (keeps_sums(plan.op)) {
+    for (size_t i = 0; i < rows; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
+    return;
+  }
+  with_op(plan.op, [&](auto op) {
     for (size_t i = 0; i < rows; ++i) {
-      results[i] = finished<T>(plan.compute, plan.op, static_cast<double>(results[i]), plan.count, T(0));
+      results[i] = finished<T>(plan.compute, op, static_cast<double>(results[i]), plan.count, T(0));
     }
-  };
+  });
+}
+
+void run_some_rows(const ReducePlan& plan, const void* input, void* output, size_t rows) {
   if (plan.compute == ComputeType::kF32) {
-    finish_all(static_cast<float*>(output));
+    reduce_some_rows(plan, static_cast<const float*>(input), rows, static_cast<float*>(output));
   } else {
-    finish_all(static_cast<double*>(output));
+    reduce_some_rows(plan, static_cast<const double*>(input), rows, static_cast<double*>(output));
   }
 }
 
@@ -282,8 +323,8 @@ void run_rows(const ReducePlan& plan, const void* input, void* output) {
 }
 
 bool is_rows(const ReducePlan& plan) {
-  return plan.table->rows[static_cast<int>(term_of(plan.op))][static_cast<int>(plan.compute)] &&
-         plan.load.step_count == 0 && !plan.columns && plan.reduced_rank == 0 && plan.inner >= 1 &&
+  const bool floats = plan.compute == ComputeType::kF32 || plan.compute == ComputeType::kF64;
+  return floats && plan.load.step_count == 0 && !plan.columns && plan.reduced_rank == 0 && plan.inner >= 1 &&
          plan.inner <= kReduceBlock;
 }
 

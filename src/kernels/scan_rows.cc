@@ -40,12 +40,19 @@ struct Axis {
                    }
                  });
   }
-  // Calls f(i) for the positions [from, n) along the axis of a chunk, in order.
+  // Calls f(begin, end) for pieces of the positions [from, n) along the axis of a chunk, in order.
   template <class F>
-  void for_each_step(size_t from, size_t columns, F f) const {
+  void for_each_piece(size_t from, size_t columns, F f) const {
     const double step_ns = kStepNs + kElementNs * static_cast<double>(columns);
     in_pieces(static_cast<int64_t>(n - from), step_ns, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(from + static_cast<size_t>(i));
+      f(from + static_cast<size_t>(begin), from + static_cast<size_t>(end));
+    });
+  }
+  // Calls f(i) for each of them.
+  template <class F>
+  void for_each_step(size_t from, size_t columns, F f) const {
+    for_each_piece(from, columns, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) f(i);
     });
   }
 };
@@ -72,19 +79,19 @@ bool beats(T value, T best, bool select_last) {
   return kMax ? value > best : value < best;
 }
 
-template <bool kMax, class T>
-void find_extremes(const Axis& axis, const void* input, int64_t* out, bool select_last) {
+// Of columns: the rows of a chunk of them one after the other.
+template <class T, class Columns>
+void find_column_extremes(Columns search, const Axis& axis, const void* input, int64_t* out, bool select_last) {
   axis.for_each_chunk([&](size_t first, size_t columns, size_t result) {
     T buffer[kColumns];
     T best[kColumns];
-    std::copy_n(elements<T>(axis, input, first, columns, buffer), columns, best);
+    const auto row = [&](size_t i) { return elements<T>(axis, input, first + i * axis.inner, columns, buffer); };
+    std::copy_n(row(0), columns, best);
     std::fill_n(out + result, columns, 0);
-    axis.for_each_step(1, columns, [&](size_t i) {
-      const T* x = elements<T>(axis, input, first + i * axis.inner, columns, buffer);
-      for (size_t c = 0; c < columns; ++c) {
-        if (!beats<kMax>(x[c], best[c], select_last)) continue;
-        best[c] = x[c];
-        out[result + c] = static_cast<int64_t>(i);
+    axis.for_each_piece(1, columns, [&](size_t begin, size_t end) {
+      const size_t rows = axis.load.step_count == 0 ? end - begin : 1;  // at a time: converted ones are single
+      for (size_t i = begin; i < end; i += rows) {
+        search(row(i), axis.inner, rows, columns, static_cast<int64_t>(i), best, out + result, select_last);
       }
     });
   });
@@ -214,10 +221,11 @@ void find_extremes(ElementType type, const void* input, int64_t* out, size_t out
                    bool select_last) {
   const ComputeType compute = compute_type(type);
   const auto rows = kernels().reduce.extreme_rows[kMax][static_cast<int>(compute)];
+  const auto columns = kernels().reduce.extreme_columns[kMax][static_cast<int>(compute)];
   with_compute_type(compute, [&](auto zero) {
     using T = decltype(zero);
-    if (!rows || inner != 1) {
-      find_extremes<kMax, T>(make_axis(type, outer, n, inner), input, out, select_last);
+    if (inner != 1) {
+      find_column_extremes<T>(columns, make_axis(type, outer, n, inner), input, out, select_last);
     } else if (element_type_of(compute) == type) {
       find_row_extremes<kMax>(rows, static_cast<const T*>(input), out, outer, n, select_last);
     } else {

@@ -61,6 +61,23 @@ TREADLE_ALWAYS_INLINE void combine_into(Wide<T>& accumulator, T value) {
   accumulator = combine<kTerm>(V::of(accumulator), V::of(static_cast<Wide<T>>(value))).v;
 }
 
+// The same for N accumulators.
+template <Term kTerm, class T, int N>
+TREADLE_ALWAYS_INLINE void combine_into(Wide<T>* accumulators, Vec<T, N> values) {
+  if constexpr (N == 1) {
+    combine_into<kTerm, T>(*accumulators, values.v);
+  } else {
+    constexpr int kLanes = std::min<int>(N, kFullLanes<Wide<T>>);
+    using V = Vec<Wide<T>, kLanes>;
+    T narrow[N];
+    values.store(narrow);
+    for (int i = 0; i < N; i += kLanes) {
+      const V wide = V::of(__builtin_convertvector(Vec<T, kLanes>::load(narrow + i).v, typename V::Native));
+      combine<kTerm>(V::load(accumulators + i), wide).store(accumulators + i);
+    }
+  }
+}
+
 template <int kFirst, int kCount, class T, int N, size_t... kLane>
 TREADLE_ALWAYS_INLINE Vec<T, kCount> some_lanes(Vec<T, N> v, std::index_sequence<kLane...>) {
   return Vec<T, kCount>::of(__builtin_shufflevector(v.v, v.v, (kFirst + static_cast<int>(kLane))...));
@@ -134,9 +151,21 @@ constexpr bool is_extreme_of_integers(Term term) {
   return std::is_integral_v<T> && (term == Term::kMax || term == Term::kMin);
 }
 
+template <class T>
+void exp_block(const T* x, T shift, T* y, size_t n) {
+  row_loop<T, false>(
+      n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
+      [y, shift](size_t i, auto v) { exp_up_to_zero(v - decltype(v)(shift)).store(y + i); });
+}
+
 // 1 <= n <= kReduceBlock floats, or integers whose extreme is asked for: vectors, then what is left in order.
 template <Term kTerm, class T>
 T reduce_block(const T* x, size_t n, T shift) {
+  if constexpr (kTerm == Term::kExp) {  // twice over the block: exponentials that nobody waits for overlap
+    T exponentials[kReduceBlock];
+    exp_block(x, shift, exponentials, n);
+    return reduce_block<Term::kSum>(exponentials, n, T(0));
+  }
   using S = Vec<T, 1>;
   size_t i = 0;
   S total;
@@ -174,6 +203,12 @@ double product_in_lanes(const T* x, size_t n) {
   return lanes[0];
 }
 
+template <class T>
+double product_in_order(double product, const T* x, size_t n) {
+  for (size_t i = 0; i < n; ++i) product *= static_cast<double>(x[i]);
+  return product;
+}
+
 template <Term kTerm, class T>
 void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
   const T* x = static_cast<const T*>(in);
@@ -186,11 +221,8 @@ void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
   } else if constexpr (std::is_floating_point_v<T>) {
     for (size_t start = 0; start < n; start += kReduceBlock) {
       const size_t count = std::min(n - start, kReduceBlock);
-      if (count >= kLeastInLanes) {
-        accumulator *= product_in_lanes(x + start, count);
-      } else {
-        for (size_t i = start; i < n; ++i) accumulator *= static_cast<double>(x[i]);
-      }
+      accumulator = count >= kLeastInLanes ? accumulator * product_in_lanes(x + start, count)
+                                           : product_in_order(accumulator, x + start, count);
     }
   } else {
     using W = Vec<Wide<T>, 1>;
@@ -225,6 +257,26 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
   for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
 
+// Short rows some at a time, since each of their products waits for the one before.
+template <class T>
+void multiply_rows(const void* in, size_t rows, size_t n, void* out) {
+  constexpr size_t kRows = 8;
+  const T* x = static_cast<const T*>(in);
+  T* results = static_cast<T*>(out);
+  size_t r = 0;
+  for (; n < kLeastInLanes && r + kRows <= rows; r += kRows, x += kRows * n) {
+    double products[kRows];
+    std::fill_n(products, kRows, 1.0);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t k = 0; k < kRows; ++k) products[k] *= static_cast<double>(x[k * n + i]);
+    }
+    for (size_t k = 0; k < kRows; ++k) results[r + k] = static_cast<T>(products[k]);
+  }
+  for (; r < rows; ++r, x += n) {
+    results[r] = static_cast<T>(n >= kLeastInLanes ? product_in_lanes(x, n) : product_in_order(1, x, n));
+  }
+}
+
 // kVectors of N columns side by side: rows that lie far apart are read by whole cache lines.
 template <Term kTerm, class T, int N, int kVectors>
 TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
@@ -240,9 +292,7 @@ TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t st
   for (size_t r = 1; r < rows; ++r) {
     for (int k = 0; k < kVectors; ++k) sums[k] = combine<kTerm>(sums[k], at(r, k));
   }
-  T lanes[kVectors * N];
-  for (int k = 0; k < kVectors; ++k) sums[k].store(lanes + k * N);
-  for (int i = 0; i < kVectors * N; ++i) combine_into<kTerm, T>(accumulator[i], lanes[i]);
+  for (int k = 0; k < kVectors; ++k) combine_into<kTerm>(accumulator + k * N, sums[k]);
 }
 
 template <Term kTerm, class T>
@@ -324,6 +374,70 @@ void extreme_rows(const void* in, size_t rows, size_t n, int64_t* out, bool sele
   }
 }
 
+// Whether a value takes the place of the extreme so far; a NaN does, of anything else.
+template <Term kTerm, bool kEqualToo, class V>
+TREADLE_ALWAYS_INLINE auto beats(V value, V best) {
+  const auto is_nan = value != value;
+  if constexpr (kEqualToo) {
+    return is_nan | (kTerm == Term::kMax ? value >= best : value <= best);
+  } else {
+    return (is_nan & (best == best)) | (kTerm == Term::kMax ? value > best : value < best);
+  }
+}
+
+// As ReduceTable::extreme_columns, of kVectors of N columns; `rows` fits a signed integer as wide as an element.
+template <Term kTerm, bool kEqualToo, int N, int kVectors, class T>
+TREADLE_ALWAYS_INLINE void extreme_column_block(const T* x, size_t stride, size_t rows, int64_t first, T* best,
+                                                int64_t* out) {
+  using V = Vec<T, N>;
+  using Place = typename SizedInt<sizeof(T)>::Signed;
+  using Places = Vec<Place, N>;
+  V extremes[kVectors];
+  Places places[kVectors];
+  for (int k = 0; k < kVectors; ++k) extremes[k] = V::load(best + k * N), places[k] = Places(-1);
+  for (size_t r = 0; r < rows; ++r, x += stride) {
+    const Places here(static_cast<Place>(r));
+    for (int k = 0; k < kVectors; ++k) {
+      const V value = V::load(x + k * N);
+      const auto wins = beats<kTerm, kEqualToo>(value, extremes[k]);
+      extremes[k] = select(wins, value, extremes[k]);
+      places[k] = select(wins, here, places[k]);
+    }
+  }
+  for (int k = 0; k < kVectors; ++k) {
+    Place lanes[N];
+    extremes[k].store(best + k * N);
+    places[k].store(lanes);
+    for (int i = 0; i < N; ++i) {
+      if (lanes[i] >= 0) out[k * N + i] = first + static_cast<int64_t>(lanes[i]);
+    }
+  }
+}
+
+template <Term kTerm, bool kEqualToo, class T>
+void extreme_columns_of(const T* x, size_t stride, size_t rows, size_t columns, int64_t first, T* best, int64_t* out) {
+  constexpr size_t kMostRows = size_t{1} << 30;  // of which places are counted in 32 bits
+  for (size_t count; rows > 0; rows -= count, first += static_cast<int64_t>(count), x += count * stride) {
+    count = std::min(rows, kMostRows);
+    size_t c = 0;
+    const auto next = [&]<int N, int kVectors>() {
+      for (; c + N * kVectors <= columns; c += N * kVectors) {
+        extreme_column_block<kTerm, kEqualToo, N, kVectors>(x + c, stride, count, first, best + c, out + c);
+      }
+    };
+    next.template operator()<kFullLanes<T>, 4>();
+    next.template operator()<kFullLanes<T>, 1>();
+    next.template operator()<1, 1>();
+  }
+}
+
+template <Term kTerm, class T>
+void extreme_columns(const void* x, size_t stride, size_t rows, size_t columns, int64_t first, void* best, int64_t* out,
+                     bool select_last) {
+  const auto run = select_last ? extreme_columns_of<kTerm, true, T> : extreme_columns_of<kTerm, false, T>;
+  run(static_cast<const T*>(x), stride, rows, columns, first, static_cast<T*>(best), out);
+}
+
 template <Term kTerm, class T>
 void add_term(ReduceTable& table, ComputeType type) {
   table.row[static_cast<int>(kTerm)][static_cast<int>(type)] = reduce_row<kTerm, T>;
@@ -341,6 +455,8 @@ void add_terms(ReduceTable& table, ComputeType type) {
     add_term<Term::kProd, T>(table, type);
     table.extreme_rows[0][static_cast<int>(type)] = extreme_rows<Term::kMin, T>;
     table.extreme_rows[1][static_cast<int>(type)] = extreme_rows<Term::kMax, T>;
+    table.extreme_columns[0][static_cast<int>(type)] = extreme_columns<Term::kMin, T>;
+    table.extreme_columns[1][static_cast<int>(type)] = extreme_columns<Term::kMax, T>;
   }
   if constexpr (std::is_floating_point_v<T>) {
     add_term<Term::kExp, T>(table, type);
@@ -350,14 +466,8 @@ void add_terms(ReduceTable& table, ComputeType type) {
     table.rows[static_cast<int>(Term::kSum)][static_cast<int>(type)] = reduce_rows<Term::kSum, T>;
     table.rows[static_cast<int>(Term::kAbs)][static_cast<int>(type)] = reduce_rows<Term::kAbs, T>;
     table.rows[static_cast<int>(Term::kSquare)][static_cast<int>(type)] = reduce_rows<Term::kSquare, T>;
+    table.rows[static_cast<int>(Term::kProd)][static_cast<int>(type)] = multiply_rows<T>;
   }
-}
-
-template <class T>
-void exp_block(const T* x, T shift, T* y, size_t n) {
-  row_loop<T, false>(
-      n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
-      [y, shift](size_t i, auto v) { exp_up_to_zero(v - decltype(v)(shift)).store(y + i); });
 }
 
 template <class T>
@@ -374,28 +484,45 @@ void exp_row(const void* in, const void* shift_at, void* out, size_t n, double* 
   }
 }
 
+template <class T, class F>
+TREADLE_ALWAYS_INLINE void map_row(const T* x, T* y, size_t n, F fn) {
+  row_loop<T, false>(
+      n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
+      [y, fn](size_t i, auto v) { fn(v).store(y + i); });
+}
+
 template <class T, bool kLog>
 void softmax_rows(const void* in, void* out, size_t rows, size_t n) {
+  constexpr size_t kRows = 16, kElements = 1024;  // at once, whose logarithms and quotients do not wait for each other
+  const size_t at_once = std::clamp(kElements / n, size_t{1}, kRows);
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
-  for (size_t r = 0; r < rows; ++r, x += n, y += n) {
-    double largest = -HUGE_VAL, sum = 0;
-    combine_into<Term::kMax, T>(largest, reduce_block<Term::kMax>(x, n, T(0)));
-    const T shift = static_cast<T>(largest);
-    const auto map = [n](const T* from, T* to, auto fn) {
-      row_loop<T, false>(
-          n, [from](auto lanes, size_t i) { return Vec<T, lanes.value>::load(from + i); },
-          [to, fn](size_t i, auto v) { fn(v).store(to + i); });
-    };
-    if constexpr (kLog) {
-      sum += static_cast<double>(reduce_block<Term::kExp>(x, n, shift));
-      const T log_sum = static_cast<T>(std::log(sum));
-      map(x, y, [=](auto v) { return (v - decltype(v)(shift)) - decltype(v)(log_sum); });
-    } else {
-      exp_block(x, shift, y, n);
-      sum += static_cast<double>(reduce_block<Term::kSum>(y, n, T(0)));
-      const T factor = static_cast<T>(1 / sum);
-      map(y, y, [=](auto v) { return v * decltype(v)(factor); });
+  for (size_t count; rows > 0; rows -= count, x += count * n, y += count * n) {
+    count = std::min(rows, at_once);
+    T shifts[kRows], last[kRows];
+    double sums[kRows];
+    for (size_t r = 0; r < count; ++r) {
+      double largest = -HUGE_VAL;
+      combine_into<Term::kMax, T>(largest, reduce_block<Term::kMax>(x + r * n, n, T(0)));
+      shifts[r] = static_cast<T>(largest);
+    }
+    for (size_t r = 0; r < count; ++r) {
+      if constexpr (kLog) {
+        sums[r] = 0 + static_cast<double>(reduce_block<Term::kExp>(x + r * n, n, shifts[r]));
+      } else {
+        exp_block(x + r * n, shifts[r], y + r * n, n);
+        sums[r] = 0 + static_cast<double>(reduce_block<Term::kSum>(y + r * n, n, T(0)));
+      }
+    }
+    for (size_t r = 0; r < count; ++r) last[r] = static_cast<T>(kLog ? std::log(sums[r]) : 1 / sums[r]);
+    for (size_t r = 0; r < count; ++r) {
+      const T shift = shifts[r], factor = last[r];
+      T* const row = y + r * n;
+      if constexpr (kLog) {
+        map_row(x + r * n, row, n, [=](auto v) { return (v - decltype(v)(shift)) - decltype(v)(factor); });
+      } else {
+        map_row(row, row, n, [=](auto v) { return v * decltype(v)(factor); });
+      }
     }
   }
 }

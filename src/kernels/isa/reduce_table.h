@@ -21,11 +21,15 @@ struct ReduceTable {
                            const void* shift);
   Row row[kTermCount][kComputeTypeCount];
   Columns columns[kTermCount][kComputeTypeCount];
-  // out[r] = what is left of row r of [rows, n], 1 <= n <= kReduceBlock, in the compute type. Floats; not for products
-  // and terms with a shift.
+  // out[r] = what is left of row r of [rows, n], 1 <= n <= kReduceBlock, in the compute type. Floats; not for terms
+  // with a shift.
   void (*rows[kTermCount][kComputeTypeCount])(const void* x, size_t rows, size_t n, void* out);
   // out[r] = where the least ([0]) or greatest ([1]) of row r is, n >= 1. Not of bools.
   void (*extreme_rows[2][kComputeTypeCount])(const void* x, size_t rows, size_t n, int64_t* out, bool select_last);
+  // Goes on through rows of columns, `stride` elements apart and numbered from `first` on: best[c] is the extreme of
+  // column c so far, and out[c] the number of its row.
+  void (*extreme_columns[2][kComputeTypeCount])(const void* x, size_t stride, size_t rows, size_t columns,
+                                                int64_t first, void* best, int64_t* out, bool select_last);
 
   // y[i] = exp(x[i] - *shift), whose sum *accumulator takes in. f32 and f64.
   void (*exp_row[2])(const void* x, const void* shift, void* y, size_t n, double* accumulator);

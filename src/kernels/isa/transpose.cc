@@ -100,6 +100,44 @@ int64_t part_three(const std::byte* in, std::byte* out, int64_t out_stride, int6
   return c;
 }
 
+// Of the elements of a and b, one behind the other: every second from kFirst on.
+template <int kFirst, class V, size_t... kLane>
+V every_second(V a, V b, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(a, b, (2 * kLane + kFirst)...);
+}
+
+// As transpose(), of two columns that become rows of two behind each other. Returns how many rows are done.
+template <class T>
+int64_t join_two(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
+  constexpr int64_t N = kSquare<T>;
+  constexpr auto kLanes = std::make_index_sequence<N>();
+  int64_t r = 0;
+  for (; r + N <= rows; r += N, in += 16, out += 32) {
+    SquareRow<T> columns[2], joined[2];
+    for (int i = 0; i < 2; ++i) std::memcpy(&columns[i], in + i * in_stride, 16);
+    joined[0] = interleaved<false>(columns[0], columns[1], kLanes);
+    joined[1] = interleaved<true>(columns[0], columns[1], kLanes);
+    std::memcpy(out, joined, sizeof joined);
+  }
+  return r;
+}
+
+// The opposite: columns of two behind each other become two rows. Returns how many columns are done.
+template <class T>
+int64_t part_two(const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
+  constexpr int64_t N = kSquare<T>;
+  constexpr auto kLanes = std::make_index_sequence<N>();
+  int64_t c = 0;
+  for (; c + N <= columns; c += N, in += 32, out += 16) {
+    SquareRow<T> joined[2], rows[2];
+    std::memcpy(joined, in, sizeof joined);
+    rows[0] = every_second<0>(joined[0], joined[1], kLanes);
+    rows[1] = every_second<1>(joined[0], joined[1], kLanes);
+    for (int i = 0; i < 2; ++i) std::memcpy(out + i * out_stride, &rows[i], 16);
+  }
+  return c;
+}
+
 #if defined(__AVX2__)
 
 // Of the elements of a, b and c, one behind the other: every third from kFirst on.
@@ -156,9 +194,13 @@ int64_t part_narrow(const std::byte* in, std::byte* out, int64_t out_stride, int
 
 #endif
 
-// How many rows of three elements, or columns, are done by vectors.
+// How many rows of so many elements behind each other, or columns, are done by vectors.
 template <class T>
-int64_t join(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
+int64_t join(int64_t elements, const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
+  if constexpr (sizeof(T) <= 8) {
+    if (elements == 2) return join_two<T>(in, in_stride, out, rows);
+  }
+  if (elements != 3) return 0;
   if constexpr (sizeof(T) == 4) return join_three(in, in_stride, out, rows);
 #if defined(__AVX2__)
   if constexpr (sizeof(T) < 4) return join_narrow<T>(in, in_stride, out, rows);
@@ -167,7 +209,11 @@ int64_t join(const std::byte* in, int64_t in_stride, std::byte* out, int64_t row
 }
 
 template <class T>
-int64_t part(const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
+int64_t part(int64_t elements, const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
+  if constexpr (sizeof(T) <= 8) {
+    if (elements == 2) return part_two<T>(in, out, out_stride, columns);
+  }
+  if (elements != 3) return 0;
   if constexpr (sizeof(T) == 4) return part_three(in, out, out_stride, columns);
 #if defined(__AVX2__)
   if constexpr (sizeof(T) < 4) return part_narrow<T>(in, out, out_stride, columns);
@@ -181,11 +227,11 @@ void transpose_of(const std::byte* in, int64_t in_stride, std::byte* out, int64_
                   int64_t columns) {
   constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T)) >= 16 ? 16 : 8;
   constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
-  if (columns == 3 && out_stride == 3 * kWidth) {
-    const int64_t done = join<T>(in, in_stride, out, rows);
+  if (columns <= 3 && out_stride == columns * kWidth) {
+    const int64_t done = join<T>(columns, in, in_stride, out, rows);
     in += done * kWidth, out += done * out_stride, rows -= done;
-  } else if (rows == 3 && in_stride == 3 * kWidth) {
-    const int64_t done = part<T>(in, out, out_stride, columns);
+  } else if (rows <= 3 && in_stride == rows * kWidth) {
+    const int64_t done = part<T>(rows, in, out, out_stride, columns);
     in += done * in_stride, out += done * kWidth, columns -= done;
   }
   // The last block reaches back where it would be smaller than a square.

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/convert.h"
 #include "op/parallel.h"
@@ -15,6 +17,7 @@ struct NearestState {
   std::vector<int64_t> out_strides;
   size_t run = 0;                        // bytes
   bool doubles = false;                  // the last axis gives every element twice
+  bool doubles_rows = false;             // and the axis before it every row
   std::vector<std::byte> extrapolation;  // a run of the extrapolation value
   size_t first = 0;                      // axis that is resized first
   int64_t leading = 1;                   // positions of the axes before it; of axis 0 if there are none
@@ -27,37 +30,74 @@ void fill_runs(const NearestState& s, char* out, size_t bytes) {
 }
 
 template <class T>
-void pick_elements(const AxisTaps& axis, const char* in, char* out) {
-  const auto* from = reinterpret_cast<const T*>(in);
-  auto* to = reinterpret_cast<T*>(out);
+void pick_elements(const AxisTaps& axis, const T* in, T* out) {
   const int64_t* index = axis.indices.data();
-  for (int64_t i = 0; i < axis.out; ++i) to[i] = from[index[i]];
+  for (int64_t i = 0; i < axis.out; ++i) out[i] = in[index[i]];
 }
 
-template <class T>
-void double_elements(const AxisTaps& axis, const char* in, char* out) {
-  const auto* from = reinterpret_cast<const T*>(in);
-  auto* to = reinterpret_cast<T*>(out);
-  for (int64_t i = 0; i < axis.in; ++i) to[2 * i] = to[2 * i + 1] = from[i];
-}
-
-// A row of single elements; false where it has to be copied run by run.
-bool copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char* out) {
-  if (!axis.is_outside.empty() || (s.run != 1 && s.run != 2 && s.run != 4 && s.run != 8)) return false;
-  const auto copy = [&]<class T>(T) {
-    s.doubles ? double_elements<T>(axis, in, out) : pick_elements<T>(axis, in, out);
+// Every element of a row twice, in each of the results: by vectors, the last of which may overlap the one before.
+template <class T, class... Rows>
+void double_elements(const T* in, int64_t n, Rows*... out) {
+  constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(T));
+  using Vector [[gnu::vector_size(16)]] = T;
+  const auto halves = [&]<int... kLane>(int64_t at, std::integer_sequence<int, kLane...>) {
+    Vector v;
+    std::memcpy(&v, in + at, sizeof v);
+    const Vector low = __builtin_shufflevector(v, v, (kLane / 2)...);
+    const Vector high = __builtin_shufflevector(v, v, (kLanes / 2 + kLane / 2)...);
+    ((std::memcpy(out + 2 * at, &low, sizeof v), std::memcpy(out + 2 * at + kLanes, &high, sizeof v)), ...);
   };
-  s.run == 1 ? copy(uint8_t()) : s.run == 2 ? copy(uint16_t()) : s.run == 4 ? copy(uint32_t()) : copy(uint64_t());
-  return true;
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; ++i) ((out[2 * i] = out[2 * i + 1] = in[i]), ...);
+    return;
+  }
+  for (int64_t i = 0; i < n; i += kLanes) {
+    halves(std::min(i, n - kLanes), std::make_integer_sequence<int, static_cast<int>(kLanes)>());
+  }
+}
+
+// Whether rows consist of single elements, none of them outside.
+bool is_plain(const NearestState& s, const AxisTaps& axis) {
+  return axis.is_outside.empty() && (s.run == 1 || s.run == 2 || s.run == 4 || s.run == 8);
+}
+
+// Calls f with a zero of an integer as wide as an element of a plain row.
+template <class F>
+void with_element(const NearestState& s, F f) {
+  s.run == 1 ? f(uint8_t()) : s.run == 2 ? f(uint16_t()) : s.run == 4 ? f(uint32_t()) : f(uint64_t());
+}
+
+void copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char* out) {
+  with_element(s, [&]<class T>(T) {
+    const auto* from = reinterpret_cast<const T*>(in);
+    auto* to = reinterpret_cast<T*>(out);
+    s.doubles ? double_elements(from, axis.in, to) : pick_elements(axis, from, to);
+  });
+}
+
+// Positions [begin, end) of the last axis but one of the input.
+void double_rows(const NearestState& s, const char* in, char* out, int64_t begin, int64_t end) {
+  const size_t last = s.axes.size() - 1;
+  with_element(s, [&]<class T>(T) {
+    const int64_t n = s.axes[last].in;
+    const auto* from = reinterpret_cast<const T*>(in) + begin * n;
+    auto* to = reinterpret_cast<T*>(out) + begin * 4 * n;
+    for (int64_t i = begin; i < end; ++i, from += n, to += 4 * n) double_elements(from, n, to, to + 2 * n);
+  });
 }
 
 // Elements [begin, end) of an axis of the result.
 void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end,
                   StopPoll& stop) {
   const AxisTaps& a = s.axes[axis];
-  const bool innermost = axis + 1 == s.axes.size();
+  const bool innermost = axis + 1 == s.axes.size(), whole = end - begin == a.out;
+  if (s.doubles_rows && whole && axis + 2 == s.axes.size()) {
+    in_pieces(a.in, static_cast<double>(2 * s.axes[axis + 1].out) * kByteNs * static_cast<double>(s.run), stop,
+              [&](int64_t first, int64_t last) { double_rows(s, in, out, first, last); });
+    return;
+  }
   if (innermost && stop.after(static_cast<double>(end - begin))) return;
-  if (innermost && end - begin == a.out && copy_row(s, a, in, out)) return;
+  if (innermost && whole && is_plain(s, a)) return copy_row(s, a, in, out);
   const auto bytes = static_cast<size_t>(s.out_strides[axis]);
   out += begin * s.out_strides[axis];
   for (int64_t i = begin; i < end && !stop.after(kByteNs * static_cast<double>(s.run)); ++i, out += bytes) {
@@ -91,6 +131,12 @@ uint32_t run_nearest(const void* state, void* const* slots, const uint32_t* oper
     }
   });
   return 0;
+}
+
+bool doubles(const AxisTaps& axis) {
+  bool same = axis.out == 2 * axis.in;
+  for (int64_t i = 0; same && i < axis.out; ++i) same = axis.indices[static_cast<size_t>(i)] == i / 2;
+  return same;
 }
 
 }  // namespace
@@ -127,9 +173,9 @@ Status prepare_nearest(PrepareContext& c, const ResizeOptions& options, std::vec
   c.cost_ns = static_cast<double>(c.outputs[0].byte_size()) * (s->run >= 64 ? 0.1 : 0.3);
   s->leading_ns = c.cost_ns / static_cast<double>(std::max<int64_t>(s->leading, 1));
   if (!s->axes.empty()) {
-    const AxisTaps& last = s->axes.back();
-    s->doubles = last.out == 2 * last.in;
-    for (int64_t i = 0; i < last.out; ++i) s->doubles &= last.indices[static_cast<size_t>(i)] == i / 2;
+    s->doubles = doubles(s->axes.back());
+    s->doubles_rows = s->doubles && s->axes.size() >= 2 && is_plain(*s, s->axes.back()) && doubles(s->axes.end()[-2]) &&
+                      s->axes.end()[-2].is_outside.empty();
   }
   c.set_kernel(run_nearest, s);
   return {};

@@ -24,14 +24,15 @@ T multiply(T a, T b) {
   return static_cast<T>(a * b);
 }
 
+// Without branches, so that the compiler makes vectors of them.
 template <class T>
 T minimum(T a, T b) {
-  return a != a ? a : (b < a || b != b) ? b : a;
+  return ((a != a) | (b >= a)) ? a : b;
 }
 
 template <class T>
 T maximum(T a, T b) {
-  return a != a ? a : (b > a || b != b) ? b : a;
+  return ((a != a) | (b <= a)) ? a : b;
 }
 
 template <class T, T (*kFn)(T, T)>

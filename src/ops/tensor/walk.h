@@ -58,7 +58,7 @@ inline std::optional<Shape> known_coordinates(const InferContext& c, size_t i) {
 // An index that may count from the end, as a position in [0, size); -1 when it is out of range.
 inline int64_t checked_index(int64_t index, int64_t size) {
   const int64_t i = index < 0 ? index + size : index;
-  return i >= 0 && i < size ? i : -1;
+  return static_cast<uint64_t>(i) < static_cast<uint64_t>(size) ? i : -1;
 }
 
 }  // namespace treadle::tensor_ops
