@@ -241,7 +241,9 @@ class State:
         """Draws what the state becomes; returns what the loop gives for it after `trips` iterations."""
         end = getattr(self, f"end_{self.kind}", self.end_fixed)(self.inner, self.value)
         if end is None:  # a shadowed name took the state away
-            end = replace(self.like, name=self.inner.emit("Identity", [self.value.name])[0])
+            end = replace(self.like, name=self.value.name)
+            if end.kind != "sequence" or self.inner.opset >= 14:  # Identity takes sequences from 14 on
+                end = replace(end, name=self.inner.emit("Identity", [end.name])[0])
         body.give(end, replace(self.declared, name=""))
         appended = trips if self.kind == "list" and trips is not None else 0
         return replace(self.like, least=self.like.least + appended)

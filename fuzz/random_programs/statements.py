@@ -245,6 +245,22 @@ def reduced(block: Block) -> None:
         block.small(kind, [name], like, axes=axes, keepdims=keep)
 
 
+def repeated(block: Block) -> None:
+    """Many copies of a value, which operations read where the one is, down to its own size again."""
+    x = block.tensor(FLOATS, lambda v: v.known and 0 not in v.shape)
+    if x is None:
+        return
+    many = block.draw.pick([3, 200])
+    (wide,) = block.emit("Expand", [x.name, block.integers(many, *x.shape)])
+    if block.draw.chance(0.5):
+        (wide,) = block.emit("Sub", [wide, x.name])
+    (wide,) = block.emit(block.draw.pick(["Tanh", "Abs", "Neg"]), [wide])
+    if block.opset >= 18:
+        block.small("ReduceMax", [wide, block.integers(0)], x, keepdims=0)
+    else:
+        block.small("ReduceMax", [wide], x, keepdims=0, axes=[0])
+
+
 def softmax(block: Block) -> None:
     """Along the last axis, which all versions agree on."""
     if x := block.tensor(FLOATS, lambda v: v.known and len(v.shape) > 0 and 0 not in v.shape):
@@ -466,6 +482,7 @@ STRAIGHT = [
     (special, 9, 0.5, False),
     (reduced, 7, 2, False),
     (softmax, 7, 0.5, False),
+    (repeated, 8, 0.7, False),
     (vectors, 7, 0.6, False),
     (einsum, 12, 0.7, False),
     (leaky, 7, 1, False),

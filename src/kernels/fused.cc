@@ -155,6 +155,17 @@ FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_
   return v;
 }
 
+// Steps that have taken it for one element so far find that element in front of its tile.
+void FusedBuilder::spread_scalar(Value v) {
+  FusedSpread s;
+  s.width = static_cast<uint8_t>(byte_width(items_[v].type));
+  s.dims = {static_cast<int64_t>(count_)};
+  s.strides = {0};
+  s.period = 1;
+  items_[v].kind = Kind::kSpread;
+  spreads_.emplace_back(v, std::move(s));
+}
+
 FusedBuilder::Value FusedBuilder::make(ElementType type, FusedStep step, std::span<const Value> arguments,
                                        std::optional<ElementwiseOp> op) {
   const size_t at = plan_.steps.size();
@@ -183,15 +194,21 @@ FusedBuilder::Value FusedBuilder::apply(ElementwiseOp op, std::span<const Value>
     step.scalar_mask = static_cast<uint8_t>(scalars);
     step.where = kernels().where[std::countr_zero(byte_width(type))];
   } else {
+    // No row function takes one element for every operand.
+    if (scalars == (1u << arguments.size()) - 1) {
+      spread_scalar(arguments[0]);
+      scalars &= ~1u;
+    }
     const ElementwiseRows& rows = elementwise_rows(op, compute_type(type));
-    step.row = arguments.size() == 1 || scalars == 0 ? rows.vv : scalars & 1 ? rows.sv : rows.vs;
-    TREADLE_ASSERT(step.row && scalars != (1u << arguments.size()) - 1);
+    step.row = scalars == 0 ? rows.vv : scalars & 1 ? rows.sv : rows.vs;
+    TREADLE_ASSERT(step.row);
   }
   return make(info(op).bool_result ? ElementType::kBool : type, step, arguments, op);
 }
 
 FusedBuilder::Value FusedBuilder::convert(const TileConverter& converter, Value x, ElementType to) {
   TREADLE_ASSERT(converter.step_count == 1);
+  if (items_[x].kind == Kind::kScalar) spread_scalar(x);
   FusedStep step;
   step.convert = converter.steps[0];
   return make(to, step, std::span(&x, 1), std::nullopt);

@@ -136,6 +136,8 @@ class FusedBuilder {
   };
   struct Tiles;
 
+  // One element becomes a tile of copies.
+  void spread_scalar(Value v);
   Value make(ElementType type, FusedStep step, std::span<const Value> arguments, std::optional<ElementwiseOp> op);
   void place_bound();
   void place_tiles();

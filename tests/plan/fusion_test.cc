@@ -337,6 +337,29 @@ TEST(Fusion, SlicesThatAreNeededAsTheyAreRun) {
   expect_same_as_reference(t, *planned);
 }
 
+// Views of single elements, on which an operation or a conversion has no other operand.
+TEST(Fusion, OneElementInManyPlaces) {
+  TestGraph t({floats({1, 1}), floats({1}), bools({1})}, 5);
+  const auto wide = [&](size_t i) { return t->call("Expand", {t.in(i), t->constant_int64s({30, 40})}); };
+  t->set_output(0, t->call("Exp", {wide(0)}));
+  t->set_output(1, t->call("Sub", {wide(0), wide(1)}));
+  t->set_output(2, t->call("Mul", {wide(1), wide(1)}));
+  t->set_output(3, t->call("Cast", {wide(0)}, {to(ElementType::kDouble)}));
+  t->set_output(4, t->call("Where", {wide(2), wide(0), wide(1)}));
+  const auto planned = plan_of(t);
+  expect_same_as_reference(t, *planned);
+}
+
+// What has been read as one element before is a tile of copies from then on.
+TEST(Fusion, OneElementThatIsReadInBothWays) {
+  TestGraph t({floats({1, 1}), floats({30, 40})}, 1);
+  auto* wide = t->call("Expand", {t.in(0), t->constant_int64s({30, 40})});
+  auto* scaled = t->call("Mul", {t.in(1), wide});
+  t->set_output(0, t->call("Add", {scaled, t->call("Sub", {t->call("Exp", {wide}), wide})}));
+  const auto planned = plan_of(t);
+  expect_same_as_reference(t, *planned);
+}
+
 // A group that looks at what it makes in another order would read what is not there yet.
 TEST(Fusion, TransposedResultsAreMadeBefore) {
   TestGraph t({floats({4, 16, 16})}, 1);
