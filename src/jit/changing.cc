@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMostRecomputed = 6;  // operations that are done again for every reader of a value
 constexpr size_t kMostInOneLoop = 40;  // operations
 constexpr size_t kFunctionCost = 10;
+constexpr size_t kMostPieces = 8;  // that are written in one loop
 
 bool has_axis(const DynamicCode& code, size_t axis) {
   return std::ranges::find(code.axes, static_cast<int64_t>(axis)) != code.axes.end();
@@ -64,14 +65,72 @@ void LoopWriter::ChangingWriter::survey() {
   for (uint32_t pc = first_; pc < end_; ++pc) survey(pc);
   find_users();
   for (const uint32_t s : order_) {
-    const auto [first, last] = w_.users_[s];
-    if (first < first_ || last >= end_) tensors_.at(s).is_placed = true;  // somebody else reads it
+    if (is_outside(s)) tensors_.at(s).is_placed = true;
   }
   for (const uint32_t s : order_) {
     Tensor& made = tensors_.at(s);
     const bool is_shared = made.uses > 1 && made.cost > kMostRecomputed;
     if (made.code->kind == Kind::kConcat || made.code->kind == Kind::kReduction || is_shared) made.is_placed = true;
   }
+  find_joins();
+}
+
+// Whether somebody else reads it.
+bool LoopWriter::ChangingWriter::is_outside(uint32_t s) const {
+  const auto [first, last] = w_.users_[s];
+  return first < first_ || last >= end_;
+}
+
+void LoopWriter::ChangingWriter::find_joins() {
+  for (const uint32_t s : order_) {
+    const Tensor& made = tensors_.at(s);
+    std::optional<Join> join;
+    if (made.code->kind != Kind::kElementwise || !made.is_placed || !find_join(s, join) || !join) continue;
+    for (const uint32_t gone : {join->concat, join->read}) {
+      tensors_.at(gone).is_joined = true;
+      tensors_.at(gone).is_placed = false;
+    }
+    joins_[s] = *join;
+  }
+}
+
+// Whether all that an elementwise value is made of is single elements and at most one regrouped Concat, which nobody
+// else reads: `join` then.
+bool LoopWriter::ChangingWriter::find_join(uint32_t s, std::optional<Join>& join) const {
+  const Tensor& made = tensors_.at(s);
+  for (size_t i = 0; i < made.code->step.argument_count; ++i) {
+    const uint32_t name = inputs_.at(made.pc)[made.code->step.arguments[i]];
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end()) {
+      if (!is_single(name)) return false;
+      continue;
+    }
+    const Tensor& in = it->second;
+    if (in.code->kind == Kind::kElementwise && !in.is_placed) {
+      if (!find_join(name, join)) return false;
+      continue;
+    }
+    if (in.code->kind != Kind::kReshape || in.uses != 1 || is_outside(name) || join) return false;
+    const uint32_t whole = inputs_.at(in.pc)[0];
+    const auto concat = tensors_.find(whole);
+    if (concat == tensors_.end() || concat->second.code->kind != Kind::kConcat) return false;
+    if (concat->second.code->appends || concat->second.uses != 1 || is_outside(whole)) return false;
+    // A place of the Concat's result has to have a number for each axis, and more than one element along the last.
+    const Shape& regrouped = w_.p_.slots[name].type.shape;
+    const size_t rank = w_.p_.slots[whole].type.shape.size();
+    if (regrouped.empty() || regrouped.back().is_known(1) || regrouped.size() > rank) return false;
+    if (w_.p_.slots[s].type.shape.size() > rank) return false;
+    join = Join{whole, name};
+  }
+  return true;
+}
+
+// A planned value of one element.
+bool LoopWriter::ChangingWriter::is_single(uint32_t name) const {
+  return std::ranges::any_of(planned_, [&](const auto& planned) {
+    const std::vector<int64_t>& sizes = planned.first.second;
+    return planned.second == name && std::ranges::all_of(sizes, [](int64_t size) { return size == 1; });
+  });
 }
 
 // Values in planned memory may share a slot and have other sizes: each is a tensor by itself.
@@ -135,6 +194,22 @@ LoopWriter::ChangingWriter::Values LoopWriter::ChangingWriter::row_major(const V
     next = w_.b_.CreateMul(next, sizes[d]);
   }
   return strides;
+}
+
+// The sizes have to be equal.
+void LoopWriter::ChangingWriter::agree(Value* size, Value* other) {
+  check(w_.b_.CreateICmpEQ(size, other));
+  Value *a = as_agreed(size), *b = as_agreed(other);
+  if (a != b) agreed_[b] = a;
+}
+
+LoopWriter::Value* LoopWriter::ChangingWriter::as_agreed(Value* size) const {
+  for (auto it = agreed_.find(size); it != agreed_.end(); it = agreed_.find(size)) size = it->second;
+  return size;
+}
+
+bool LoopWriter::ChangingWriter::same_sizes(const Tensor& a, const Tensor& b) const {
+  return std::ranges::equal(a.sizes, b.sizes, [&](Value* x, Value* y) { return as_agreed(x) == as_agreed(y); });
 }
 
 // Sizes that the plan knows are what they have to be.
@@ -225,7 +300,7 @@ void LoopWriter::ChangingWriter::spread(Tensor& to, uint32_t pc) {
       if (is_number(size, 1)) {
         size = own[d];
       } else {
-        check(w_.b_.CreateICmpEQ(size, own[d]));
+        agree(size, own[d]);
       }
     }
   }
@@ -310,7 +385,7 @@ void LoopWriter::ChangingWriter::put_together(Tensor& to, uint32_t pc) {
       if (d == axis) {
         to.sizes[d] = w_.b_.CreateAdd(to.sizes[d], more[d]);
       } else if (to.sizes[d] != more[d]) {
-        check(w_.b_.CreateICmpEQ(to.sizes[d], more[d]));
+        agree(to.sizes[d], more[d]);
       }
     }
   }
@@ -570,7 +645,9 @@ LoopWriter::Value* LoopWriter::ChangingWriter::elements(uint32_t s, const Values
       for (size_t d = 0; d < own.size(); ++d) {
         if (is_number(sizes[d], 1)) own[d] = number(0);
       }
-      const bool is_one = sizes.empty() || (is_number(sizes.back(), 1) && !is_number(of.sizes.back(), 1));
+      const auto is_only = [](const Value* size) { return is_number(size, 1); };
+      const bool spreads = !sizes.empty() && is_only(sizes.back()) && !is_number(of.sizes.back(), 1);
+      const bool is_one = spreads || std::ranges::all_of(sizes, is_only);
       Seen apart;  // of one element at a time
       Value* value = elements(argument, own, is_one ? 1 : lanes, is_one && lanes > 1 ? apart : seen);
       if (is_one && lanes > 1) value = b.CreateVectorSplat(lanes, value);
@@ -714,56 +791,117 @@ LoopWriter::Value* LoopWriter::ChangingWriter::reduce_row(const Tensor& to, uint
   return b.CreateFPCast(result, scalar);
 }
 
-// Puts the elements of a value where they are read from.
+// Puts the elements of a value where they are read from, or has that done with what comes next.
 void LoopWriter::ChangingWriter::compute(uint32_t s) {
-  auto& b = w_.b_;
-  Tensor& to = tensors_.at(s);
+  if (tensors_.at(s).code->kind == Kind::kReduction) return reduce(s);
+  put_pieces(s);
+}
+
+LoopWriter::ChangingWriter::Tensor LoopWriter::ChangingWriter::place_of(const Tensor& of) const {
   Tensor place;
-  place.type = to.type;
-  place.sizes = to.sizes;
-  place.strides = row_major(to.sizes);
-  place.data = to.place;
-  const auto copy = [&](uint32_t from, Tensor& target) {
-    Values at(target.sizes.size());
-    each_row(target, 0, at, [&](Values& row) {
+  place.type = of.type;
+  place.sizes = of.sizes;
+  place.strides = row_major(of.sizes);
+  place.data = of.place;
+  return place;
+}
+
+void LoopWriter::ChangingWriter::reduce(uint32_t s) {
+  Tensor& to = tensors_.at(s);
+  const Tensor place = place_of(to);
+  const uint32_t from = inputs_.at(to.pc)[0];
+  Value* const n = tensors_.at(from).sizes.back();
+  Tensor kept = place;  // with an axis at the end in place of the one that goes
+  if (!to.code->keep) kept.sizes.push_back(number(1)), kept.strides.push_back(number(0));
+  Values at(kept.sizes.size());
+  each_row(kept, 0, at, [&](Values& row) {
+    row.pop_back();
+    Value* const result = reduce_row(to, from, row, n);
+    row.push_back(number(0));
+    w_.store_at(address(kept, row), to.type, result);
+  });
+  to.data = place.data;
+  to.strides = place.strides;
+}
+
+void LoopWriter::ChangingWriter::put_pieces(uint32_t s) {
+  const Tensor& to = tensors_.at(s);
+  const auto join = joins_.find(s);
+  const uint32_t whole = join == joins_.end() ? s : join->second.concat;
+  const Tensor& made = tensors_.at(whole);
+  Tensor place = place_of(to);
+  if (made.code->kind != Kind::kConcat) {
+    put_piece({s, place});
+  } else {
+    place.sizes = made.sizes;
+    place.strides = row_major(made.sizes);
+    const auto axis = static_cast<size_t>(made.code->axis);
+    for (size_t i = made.code->appends ? 1 : 0; i < inputs_.at(made.pc).size(); ++i) {
+      Piece piece{inputs_.at(made.pc)[i], place};
+      if (whole != s) piece.reader = s, piece.read = join->second.read;
+      piece.to.sizes = tensors_.at(piece.from).sizes;
+      Value* const taken = w_.b_.CreateMul(piece.to.sizes[axis], place.strides[axis]);
+      place.data = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), to.type), place.data, taken);
+      put_piece(std::move(piece));
+    }
+  }
+  filled_.push_back(s);
+}
+
+// With the pieces before it where these have its sizes.
+void LoopWriter::ChangingWriter::put_piece(Piece piece) {
+  size_t cost = tensors_.at(piece.from).code ? tensors_.at(piece.from).cost : 1;
+  if (piece.reader != UINT32_MAX) {
+    const size_t whole = tensors_.at(piece.reader).cost, part = tensors_.at(piece.read).cost;
+    cost += whole > part ? whole - part : whole;
+  }
+  const bool is_next = !pieces_.empty() && pieces_.size() < kMostPieces && pieces_cost_ + cost <= kMostInOneLoop &&
+                       same_sizes(pieces_.front().to, piece.to);
+  if (!is_next) write_pieces();
+  pieces_cost_ += cost;
+  pieces_.push_back(std::move(piece));
+}
+
+void LoopWriter::ChangingWriter::write_pieces() {
+  const std::vector<Piece> pieces = std::exchange(pieces_, {});
+  pieces_cost_ = 0;
+  if (!pieces.empty()) {
+    Tensor all = pieces.front().to;
+    Values at(all.sizes.size());
+    each_row(all, 0, at, [&](Values& row) {
       const auto store = [&](Value* first, unsigned lanes) {
         if (!row.empty()) row.back() = first;
         Seen seen;
-        w_.store_at(address(target, row), target.type, elements(from, row, lanes, seen));
+        for (const Piece& piece : pieces) {
+          Value* value = elements(piece.from, row, lanes, seen);
+          if (piece.reader != UINT32_MAX) {
+            Seen joined{{piece.read, value}};
+            value = elements(piece.reader, row, lanes, joined);
+          }
+          w_.store_at(address(piece.to, row), piece.to.type, value);
+        }
       };
       if (row.empty()) return store(nullptr, 1);
-      along_row(target.sizes.back(), store);
+      along_row(all.sizes.back(), store);
     });
-  };
-  if (to.code->kind == Kind::kReduction) {
-    const uint32_t from = inputs_.at(to.pc)[0];
-    Value* const n = tensors_.at(from).sizes.back();
-    Tensor kept = place;  // with an axis at the end in place of the one that goes
-    if (!to.code->keep) kept.sizes.push_back(number(1)), kept.strides.push_back(number(0));
-    Values at(kept.sizes.size());
-    each_row(kept, 0, at, [&](Values& row) {
-      row.pop_back();
-      Value* const result = reduce_row(to, from, row, n);
-      row.push_back(number(0));
-      w_.store_at(address(kept, row), to.type, result);
-    });
-  } else if (to.code->kind == Kind::kConcat) {
-    const auto axis = static_cast<size_t>(to.code->axis);
-    const bool is_longer = code(to.pc).appends;
-    for (size_t i = is_longer ? 1 : 0; i < inputs_.at(to.pc).size(); ++i) {
-      const uint32_t from = inputs_.at(to.pc)[i];
-      Tensor part = place;
-      part.sizes = tensors_.at(from).sizes;
-      copy(from, part);
-      llvm::Type* const scalar = element_ir_type(b.getContext(), to.type);
-      place.data = b.CreateGEP(scalar, place.data, b.CreateMul(part.sizes[axis], place.strides[axis]));
-    }
-    place.data = w_.pointer(s);
-  } else {
-    copy(s, place);
   }
-  to.data = place.data;
-  to.strides = place.strides;
+  for (const uint32_t s : std::exchange(filled_, {})) {
+    Tensor& to = tensors_.at(s);
+    const Tensor place = place_of(to);
+    to.data = to.code->appends ? w_.pointer(s) : place.data;
+    to.strides = place.strides;
+  }
+}
+
+// Whether a value is made of what is still to be written.
+bool LoopWriter::ChangingWriter::reads_pieces(uint32_t s) const {
+  const Tensor& made = tensors_.at(s);
+  return std::ranges::any_of(inputs_.at(made.pc), [&](uint32_t name) {
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end() || !it->second.code) return false;
+    if (std::ranges::find(filled_, name) != filled_.end()) return true;
+    return !it->second.is_placed && reads_pieces(name);
+  });
 }
 
 void LoopWriter::ChangingWriter::write() {
@@ -791,9 +929,12 @@ void LoopWriter::ChangingWriter::write() {
   make_places(elsewhere);
   for (const uint32_t s : order_) {
     Tensor& made = tensors_.at(s);
+    if (made.is_joined || (!made.is_placed && !is_part(*made.code))) continue;
+    if (reads_pieces(s)) write_pieces();
     if (is_part(*made.code)) find_data(s);
     if (made.is_placed) compute(s);
   }
+  write_pieces();
   w_.refresh();
   b.CreateBr(done);
 

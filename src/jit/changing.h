@@ -4,13 +4,15 @@
 // The engine tells the sizes of what the row reads; those of everything in it follow, and whether they go together.
 // Then the engine makes places for what somebody reads from memory: results that others read, what Concat puts
 // together, and what would be computed more than once at some cost. Everything else is computed where it is needed, an
-// operand of a reduction within the reduction. Where sizes are not those that code was written for (sizes that do not
-// go together, long values, sizes of 1 that are spread though the plan did not know), the engine runs the row, and says
-// what is wrong.
+// operand of a reduction within the reduction. Neighbours of the same sizes share a loop, and with it what they load
+// and compute alike. What is done to all elements that Concat puts together is done to its parts. Where sizes are not
+// those that code was written for (sizes that do not go together, long values, sizes of 1 that are spread though the
+// plan did not know), the engine runs the row, and says what is wrong.
 
 #include <llvm/ADT/DenseMap.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "jit/loop_writer.h"
@@ -33,6 +35,7 @@ class LoopWriter::ChangingWriter {
     uint32_t pc = 0;
     size_t output = 0;
     bool is_placed = false;     // in memory of its own
+    bool is_joined = false;     // never made: who reads it reads the parts of `Join`
     size_t uses = 0, cost = 0;  // operations that an element takes where it is needed
     // In memory, or part of what is.
     Value* data = nullptr;
@@ -42,6 +45,17 @@ class LoopWriter::ChangingWriter {
   };
   // Elements of values at one place of a loop.
   using Seen = std::map<uint32_t, Value*>;
+  // What becomes of parts that a Concat would put together for one reader alone.
+  struct Join {
+    uint32_t concat = 0;
+    uint32_t read = 0;  // as the reader knows it: the Concat's result regrouped
+  };
+  // The elements of `from`, or what `reader` makes of them, go to `to`.
+  struct Piece {
+    uint32_t from = 0;
+    Tensor to;
+    uint32_t reader = UINT32_MAX, read = 0;
+  };
 
   const plan::DynamicNode& node(uint32_t pc) const { return w_.p_.dynamic[w_.p_.code[pc].index]; }
   const plan::DynamicCode& code(uint32_t pc) const { return w_.request_.dynamic.at(pc); }
@@ -56,6 +70,10 @@ class LoopWriter::ChangingWriter {
   const std::vector<uint32_t>& name_inputs(uint32_t pc);
   bool is_part(const plan::DynamicCode& code) const;
   void find_users();
+  bool is_outside(uint32_t s) const;
+  void find_joins();
+  bool find_join(uint32_t s, std::optional<Join>& join) const;
+  bool is_single(uint32_t name) const;
 
   // --- sizes
   void read_sizes(Block* otherwise);
@@ -66,6 +84,9 @@ class LoopWriter::ChangingWriter {
   void reshape(Tensor& to, uint32_t pc);
   void put_together(Tensor& to, uint32_t pc);
   void check(Value* condition) { fits_ = w_.b_.CreateAnd(fits_, condition); }
+  void agree(Value* size, Value* other);
+  Value* as_agreed(Value* size) const;
+  bool same_sizes(const Tensor& a, const Tensor& b) const;
   void know(Tensor& of, uint32_t s);
   Value* count_of(const Tensor& of) const;
   Value* listed(uint32_t pc, size_t i, size_t at);
@@ -76,6 +97,12 @@ class LoopWriter::ChangingWriter {
   void make_places(Block* otherwise);
   void find_data(uint32_t s);
   void compute(uint32_t s);
+  Tensor place_of(const Tensor& of) const;
+  void reduce(uint32_t s);
+  void put_pieces(uint32_t s);
+  void put_piece(Piece piece);
+  void write_pieces();
+  bool reads_pieces(uint32_t s) const;
   void each(Value* count, const std::function<void(Value*)>& fn);
   void each_row(Tensor& to, size_t d, Values& at, const std::function<void(Values&)>& fn);
   void along_row(Value* n, const std::function<void(Value* first, unsigned lanes)>& fn);
@@ -91,6 +118,11 @@ class LoopWriter::ChangingWriter {
   std::map<std::pair<uint32_t, std::vector<int64_t>>, uint32_t> planned_;  // names, by slot and sizes
   std::vector<uint32_t> order_;                                            // of what the row makes
   std::vector<uint32_t> read_;                                             // handles that it reads
+  std::map<uint32_t, Join> joins_;                                         // by reader
+  std::map<Value*, Value*> agreed_;                                        // sizes that are checked to be the same
+  std::vector<Piece> pieces_;                                              // to be written in one loop
+  std::vector<uint32_t> filled_;                                           // values that these are parts of
+  size_t pieces_cost_ = 0;
   Value* fits_ = nullptr;
   Value* bytes_ = nullptr;  // that are read and written
 };

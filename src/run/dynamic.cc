@@ -158,7 +158,8 @@ bool DynamicNodes::make_result(const plan::NativeValue& result, std::span<const 
     if (size < 0 || __builtin_mul_overflow(count, size, &count)) return false;
   }
   const size_t width = byte_width(type);
-  if (static_cast<size_t>(count) > DynamicCall::kMostBytes / width) return false;
+  const auto most = static_cast<int64_t>(DynamicCall::kMostBytes);
+  if (count > most || static_cast<size_t>(count) * width > DynamicCall::kMostBytes) return false;
   Tensor& old = frame_.handle(s).tensor();
   const bool fits = old.type() == type && (!frame_.is_fixed(s) || std::ranges::equal(sizes, old.dims()));
   if (fits && old.rewrite(sizes, count, static_cast<size_t>(count) * width)) {

