@@ -372,6 +372,19 @@ def vectors(block: Block) -> None:
         block.small("MatMul", [x.name, y.name], Value("", x.element, x.shape[:-1]))
 
 
+def column(block: Block) -> None:
+    """A product of a matrix and one column; loops compute it as a sum of products."""
+    x = block.tensor((FLOAT, DOUBLE, HALF), lambda v: v.known and len(v.shape) == 2 and 0 not in v.shape)
+    if x is None:
+        return
+    rows, n = x.shape
+    times = block.draw.pick([1, 2, 3, 6, 11, 21]) if n < 4 else 1
+    if times > 1:
+        x = block.add("Concat", [x.name] * times, Value("", x.element, (rows, times * n)), axis=1)
+    y = block.weights(x.element, times * n, 1)
+    block.small("MatMul", [x.name, y.name], Value("", x.element, (rows, 1)))
+
+
 def einsum(block: Block) -> None:
     x = block.tensor((FLOAT, DOUBLE), lambda v: v.known and len(v.shape) in (1, 2) and 0 not in v.shape)
     if x is None:
@@ -484,6 +497,7 @@ STRAIGHT = [
     (softmax, 7, 0.5, False),
     (repeated, 8, 0.7, False),
     (vectors, 7, 0.6, False),
+    (column, 7, 0.6, False),
     (einsum, 12, 0.7, False),
     (leaky, 7, 1, False),
     (int_pair, 7, 2, False),

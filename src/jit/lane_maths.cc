@@ -358,8 +358,10 @@ Lanes LaneMaths::product(const plan::ProductCode& code, const Lanes& a, const La
       }
     }
   }
-  Lanes sum = s.n <= kernels::kGemmDotColumns ? dots(code, a, b, a_rows, b_columns)
-                                              : sum_products(code, a, b, a_rows, b_columns);
+  const bool is_dot = s.n <= kernels::kGemmDotColumns, is_short = s.k <= kernels::kGemmShortDot;
+  Lanes sum = is_dot && is_short ? short_dots(code, a, b, a_rows, b_columns)
+              : is_dot           ? dots(code, a, b, a_rows, b_columns)
+                                 : sum_products(code, a, b, a_rows, b_columns);
   if (!bias) return with_bias(code, sum, nullptr);
   const Lanes addend = lanes_.pick(*bias, biases);
   return with_bias(code, sum, &addend);
@@ -387,6 +389,25 @@ Lanes LaneMaths::sum_products(const plan::ProductCode& code, const Lanes& a, con
     sum = multiply_add(code.type, x, y, sum);
   }
   return sum;
+}
+
+// As ReduceSum sums rows of products.
+Lanes LaneMaths::short_dots(const plan::ProductCode& code, const Lanes& a, const Lanes& b, const Numbers& a_rows,
+                            const Numbers& b_columns) const {
+  const kernels::GemmShape& s = code.shape;
+  Numbers a_numbers, b_numbers, rows;
+  for (size_t r = 0; r < a_rows.size(); ++r) {
+    rows.push_back(static_cast<int64_t>(r) * s.k);
+    for (int64_t p = 0; p < s.k; ++p) {
+      a_numbers.push_back(a_rows[r] + p * s.a_col);
+      b_numbers.push_back(b_columns[r] + p * s.b_row);
+    }
+  }
+  const Lanes x = lanes_.pick(a, a_numbers), y = lanes_.pick(b, b_numbers);
+  const Lanes products = apply(ElementwiseOp::kMul, code.type, {&x, &y});
+  const Lanes sums = reduce_block(ElementwiseOp::kAdd, code.type, products, rows, s.k);
+  const Lanes zero = number(code.type, 0, sums.count);
+  return apply(ElementwiseOp::kAdd, code.type, {&sums, &zero});  // never -0
 }
 
 // Element p of a product goes to lane p % lanes of sum p / lanes % 4. Lanes that get none stay 0; they are left out as

@@ -66,6 +66,8 @@ class LaneMaths {
                      const Numbers& b_columns) const;
   Lanes dots(const plan::ProductCode& code, const Lanes& a, const Lanes& b, const Numbers& a_rows,
              const Numbers& b_columns) const;
+  Lanes short_dots(const plan::ProductCode& code, const Lanes& a, const Lanes& b, const Numbers& a_rows,
+                   const Numbers& b_columns) const;
 
   LaneBuilder& lanes_;
   StepHost& host_;

@@ -8,8 +8,9 @@
 //   run_gemm(plan, a, packed, bias, c, scratch);       // as often as wanted, from any thread
 //
 // Order of sums. Every element of C is one chain over k, acc = a[i,k] * b[k,j] + acc from k = 0 on (fused where the
-// instruction set fuses), or, where n <= kGemmDotColumns, a fixed number of partial sums that depends on k alone. So on
-// one instruction set the result for a row does not depend on m, on how rows and columns are split into ranges, on
+// instruction set fuses). Where n <= kGemmDotColumns, it is a fixed number of partial sums that depends on k alone: up
+// to kGemmShortDot steps those of a ReduceSum of the rounded products, so that a product may take the form of one. So
+// on one instruction set the result for a row does not depend on m, on how rows and columns are split into ranges, on
 // strides, nor on whether B is packed: a GEMM over all time steps equals its GEMV per step bit for bit.
 //
 // Element types: f32 and f64; i32, u32, i64, u64 wrap. Half-precision operands are converted to f32 by the caller.
@@ -41,7 +42,7 @@ struct GemmShape {
   float low = -__builtin_inff(), high = __builtin_inff();
 };
 
-inline constexpr int64_t kGemmDotColumns = 2;
+inline constexpr int64_t kGemmDotColumns = 2, kGemmShortDot = 64;
 inline constexpr size_t kKernelAlignment = 64;  // of packed operands and of scratch; other pointers need none
 
 // Where pack_b puts the elements of B, for who reads them without run_gemm (jit/row_product.h), counted in elements:

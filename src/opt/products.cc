@@ -1,12 +1,15 @@
 // Products in the form that suits what they are made of:
 // - MatMul(W, x) of a constant matrix and a vector is MatMul(x, transposed W): packed, one row for each step.
-// - MatMul(A, B) of a column and a row is Mul(A, B), which joins the elementwise groups around it.
-// - MatMul(A, x) of short rows and a vector, in a loop, is ReduceSum(Mul(A, x)).
+// - MatMul(A, B) of a column and a row is Mul(A, B), floats plus 0, which joins the elementwise groups around it.
+// - MatMul(A, x) of short rows and a vector, in a loop, is ReduceSum(Mul(A, x)): kernels of such products sum as
+//   ReduceSum does (kernels/gemm.h), so bits stay.
 // - Einsum in a loop is Transpose, Reshape, Mul, MatMul and ReduceSum. Outside of loops it keeps its own kernel.
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <unordered_map>
 
+#include "kernels/gemm.h"
 #include "kernels/move.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
@@ -25,7 +28,7 @@ using einsum::Labels;
 
 constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant that is worth a second copy
 constexpr int64_t kFewestTransposed = 64;     // smaller ones are written out element by element
-constexpr int64_t kLongestRow = 64, kMostElements = 1 << 13;
+constexpr int64_t kLongestRow = kernels::kGemmShortDot, kMostElements = 1 << 13;
 
 int64_t count_of(const Dims& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
@@ -50,7 +53,7 @@ class Rewriter : public Restater {
     if (!left.has_shape || !right.has_shape) return nullptr;
     const size_t rank_a = left.shape.size(), rank_b = right.shape.size();
     if (rank_a >= 2 && rank_b >= 2 && left.shape[rank_a - 1].is_known(1) && right.shape[rank_b - 2].is_known(1)) {
-      return call("Mul", {a, b}, result);
+      return multiply_column_by_row(a, b, result);
     }
     const auto rows = sizes_of(a), columns = sizes_of(b);
     if (!rows || !columns || rank_a < 2) return nullptr;
@@ -84,15 +87,30 @@ class Rewriter : public Restater {
     return made = graph().new_constant(std::string(w->name) + ":transposed", std::move(to));
   }
 
-  // A is [..., M, K], x is [K] or [..., K, 1].
+  // A sum of one product, which begins with 0 and so is never -0.
+  ir::Value* multiply_column_by_row(ir::Value* a, ir::Value* b, const Type& result) {
+    ir::Value* product = call("Mul", {a, b}, result);
+    if (!is_float(result.element)) return product;
+    Tensor zero = make_tensor(result.element, {});
+    std::memset(zero.mutable_raw(), 0, zero.byte_size());
+    return call("Add", {product, graph().new_constant(std::string(product->name) + ":zero", std::move(zero))}, result);
+  }
+
+  // A is [..., M, K], x is [K] or [..., K, 1]. Sums of narrow floats are sums of floats, as in a product.
   ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& columns) {
     Dims as_row = columns;
     if (as_row.size() > 1) std::swap(as_row[as_row.size() - 1], as_row[as_row.size() - 2]);
     Shape sizes = a->type.shape;
     if (!broadcast_into(sizes, to_shape(as_row)).ok()) return nullptr;
-    ir::Value* products = call("Mul", {a, reshape(x, as_row)}, Type::tensor(element(), sizes));
+    const ElementType stored = element(), wide = wide_type(stored);
+    ir::Value* products = call("Mul", {cast(a, wide), cast(reshape(x, as_row), wide)}, Type::tensor(wide, sizes));
     const int64_t last[] = {static_cast<int64_t>(sizes.size()) - 1};
-    return reduce("ReduceSum", products, last, columns.size() > 1);
+    return cast(reduce("ReduceSum", products, last, columns.size() > 1), stored);
+  }
+
+  ir::Value* cast(ir::Value* v, ElementType to) {
+    if (v->type.element == to) return v;
+    return call("Cast", {v}, Type::tensor(to, v->type.shape), {ir::Attribute::of("to", static_cast<int64_t>(to))});
   }
 
   // --- Einsum ---

@@ -61,7 +61,8 @@ ir::Value* Restater::constant(std::span<const int64_t> numbers) {
 
 ir::Value* Restater::reshape(ir::Value* v, const Dims& dims) {
   if (sizes_of(v) == dims) return v;
-  return call("Reshape", {v, constant(dims)}, tensor(dims), {ir::Attribute::of("allowzero", int64_t{0})});
+  const Type type = Type::tensor(v->type.element, to_shape(dims));
+  return call("Reshape", {v, constant(dims)}, type, {ir::Attribute::of("allowzero", int64_t{0})});
 }
 
 ir::Value* Restater::reduce(std::string_view op, ir::Value* v, std::span<const int64_t> axes, bool keep) {
@@ -70,7 +71,7 @@ ir::Value* Restater::reduce(std::string_view op, ir::Value* v, std::span<const i
     const bool away = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
     if (!away || keep) shape.push_back(away ? Dim(1) : v->type.shape[d]);
   }
-  return call(op, {v, constant(axes)}, Type::tensor(element(), std::move(shape)),
+  return call(op, {v, constant(axes)}, Type::tensor(v->type.element, std::move(shape)),
               {ir::Attribute::of("keepdims", int64_t{keep})});
 }
 

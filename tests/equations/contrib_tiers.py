@@ -1,4 +1,4 @@
-"""Runs random nodes of com.microsoft in the body of a Scan, in all tiers, which have to give the same bits.
+"""Runs random nodes in the body of a Scan, in all tiers, which have to give the same bits.
 
     TREADLE_ISA=baseline python contrib_tiers.py MODULE...
 

@@ -1,8 +1,4 @@
-"""Operators of com.microsoft in loops: the same bits in all tiers.
-
-Without the module of products: a product of a matrix and one column in a loop is rewritten as a sum of elementwise
-products, whose order of additions is another one than the reference interpreter's (docs/numerics.md).
-"""
+"""Operators of com.microsoft, and products with one column, in loops: the same bits in all tiers."""
 
 import os
 import subprocess
@@ -10,12 +6,14 @@ import sys
 
 import pytest
 
+CONTRIB = [f"test_contrib_{kind}" for kind in ("norms", "attention", "tensors", "experts", "products")]
 
-@pytest.mark.parametrize("module", ["norms", "attention", "tensors", "experts"])
+
+@pytest.mark.parametrize("module", [*CONTRIB, "column_products"])
 def test_tiers_agree(module):
     script = os.path.join(os.path.dirname(__file__), "contrib_tiers.py")
     run = subprocess.run(
-        [sys.executable, script, f"test_contrib_{module}"],
+        [sys.executable, script, module],
         env=os.environ | {"TREADLE_ISA": "baseline"},
         capture_output=True,
         text=True,

@@ -680,7 +680,7 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
   plan.type = type;
   if (shape.n <= kGemmDotColumns) {
     plan.packed_b_bytes = static_cast<size_t>(shape.n * shape.k) * sizeof(T);
-    plan.scratch_bytes = static_cast<size_t>((shape.n + kDotRows) * shape.k) * sizeof(T);
+    plan.scratch_bytes = static_cast<size_t>((shape.n + dot_rows<T>(shape.k)) * shape.k) * sizeof(T);
     plan.run = run_dots<T>;
     plan.pack = pack_dots<T>;
     return plan;

@@ -1,19 +1,30 @@
 #pragma once
-// Products with one or two columns: C[i,j] is the dot product of a row of A and a column of B, summed in kDotSums
-// vectors side by side (element p goes to vector p / lanes % kDotSums, lane p % lanes) that are added pairwise at the
-// end.
+// Products with one or two columns: C[i,j] is the dot product of a row of A and a column of B. Long ones are summed in
+// kDotSums vectors side by side (element p goes to vector p / lanes % kDotSums, lane p % lanes) that are added pairwise
+// at the end, short ones as ReduceSum sums products (kGemmShortDot).
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/gemm.h"
+#include "kernels/isa/combine_rows.h"
 #include "kernels/isa/gemm_tile.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 inline constexpr int kDotSums = 4;
 inline constexpr int kDotRows = 2;  // rows that share the loads of a column
+
+template <class T>
+constexpr bool is_short_dot(int64_t k) {
+  return !std::is_integral_v<T> && k > 0 && k <= kGemmShortDot;
+}
+// Rows of A that are worked on at a time.
+template <class T>
+constexpr int64_t dot_rows(int64_t k) {
+  return is_short_dot<T>(k) ? kFullLanes<T> : kDotRows;
+}
 
 template <class T>
 T to_element(double value) {
@@ -91,6 +102,31 @@ const T* contiguous(const T* from, int64_t stride, int64_t count, T* scratch) {
   return scratch;
 }
 
+// out[r] = sum over p < k of a[r][p] * b[p], in the order of a row that is reduced.
+template <class T>
+void short_dots(const T* const* a, const T* b, int64_t k, int64_t rows, T* out) {
+  constexpr int N = kFullLanes<T>;
+  using V = Vec<T, N>;
+  using S = Vec<T, 1>;
+  const auto n = static_cast<size_t>(k);
+  const auto at = [&](size_t r, size_t p) { return V::load(a[r] + p) * V::load(b + p); };
+  const auto single = [&](size_t r, size_t p) { return S::of(a[r][p]) * S::of(b[p]); };
+  if (rows == N && n >= N && n <= kShortRow<T>) {
+    combine_short_rows<Term::kSum, T>(n, at).store(out);
+  } else if (rows == N && n < N) {
+    const auto mask = Lanes<T>::mask(static_cast<int>(k));
+    const auto start = [&](const T* from) { return V::of((typename V::Native)Lanes<T>::load(from, mask)); };
+    const V column = start(b);
+    combine_shortest_rows<Term::kSum, T>(n, [&](size_t r) { return start(a[r]) * column; }).store(out);
+  } else {
+    for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+      out[r] =
+          combine_row<Term::kSum, T>(n, [&](size_t p) { return at(r, p); }, [&](size_t p) { return single(r, p); });
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) out[r] += T(0);  // never -0
+}
+
 template <class T>
 void run_dots(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {
   const GemmShape& s = plan.shape;
@@ -98,25 +134,39 @@ void run_dots(const GemmPlan& plan, const GemmOperands& operands, const GemmRang
   const T* a = static_cast<const T*>(operands.a);
   const T* b = static_cast<const T*>(operands.b);
   T* row_scratch = static_cast<T*>(operands.scratch);
+  T* column_scratch = row_scratch + dot_rows<T>(s.k) * s.k;
   const T* columns[kGemmDotColumns];
   for (int64_t j = range.column_begin; j < range.column_end; ++j) {
-    columns[j] =
-        s.b_packed ? b + j * s.k : contiguous(b + j * s.b_col, s.b_row, s.k, row_scratch + (kDotRows + j) * s.k);
+    columns[j] = s.b_packed ? b + j * s.k : contiguous(b + j * s.b_col, s.b_row, s.k, column_scratch + j * s.k);
   }
-  const auto rows_from = [&]<int kRows>(int64_t i, std::integral_constant<int, kRows>) {
+  // sums(rows, column, out): the products of the rows and a column.
+  const auto rows_from = [&]<int kRows>(int64_t i, int64_t count, std::integral_constant<int, kRows>, auto sums) {
     const T* rows[kRows];
-    T sums[kRows];
-    for (int r = 0; r < kRows; ++r) rows[r] = contiguous(a + (i + r) * s.a_row, s.a_col, s.k, row_scratch + r * s.k);
+    T out[kRows];
+    for (int r = 0; r < count; ++r) rows[r] = contiguous(a + (i + r) * s.a_row, s.a_col, s.k, row_scratch + r * s.k);
     for (int64_t j = range.column_begin; j < range.column_end; ++j) {
-      dot<T, kRows>(rows, columns[j], s.k, sums);
-      for (int r = 0; r < kRows; ++r) {
-        static_cast<T*>(operands.c)[(i + r) * s.c_row + j] = finish_one(sums[r], epilogue, s.c_row, i + r, j);
+      sums(rows, columns[j], out);
+      for (int r = 0; r < count; ++r) {
+        static_cast<T*>(operands.c)[(i + r) * s.c_row + j] = finish_one(out[r], epilogue, s.c_row, i + r, j);
       }
     }
   };
   int64_t i = range.row_begin;
-  for (; i + kDotRows <= range.row_end; i += kDotRows) rows_from(i, std::integral_constant<int, kDotRows>());
-  for (; i < range.row_end; ++i) rows_from(i, std::integral_constant<int, 1>());
+  if (is_short_dot<T>(s.k)) {
+    for (int64_t count; i < range.row_end; i += count) {
+      count = std::min<int64_t>(kFullLanes<T>, range.row_end - i);
+      rows_from(i, count, std::integral_constant<int, kFullLanes<T>>(),
+                [&](const T* const* rows, const T* column, T* out) { short_dots(rows, column, s.k, count, out); });
+    }
+    return;
+  }
+  const auto long_dots = [&]<int kRows>(const T* const(&rows)[kRows], const T* column, T(&out)[kRows]) {
+    dot<T, kRows>(rows, column, s.k, out);
+  };
+  for (; i + kDotRows <= range.row_end; i += kDotRows) {
+    rows_from(i, kDotRows, std::integral_constant<int, kDotRows>(), long_dots);
+  }
+  for (; i < range.row_end; ++i) rows_from(i, 1, std::integral_constant<int, 1>(), long_dots);
 }
 
 // Columns of B one after the other.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
-#include <utility>
 
+#include "kernels/isa/combine_rows.h"
 #include "kernels/isa/rows.h"
 #include "kernels/types.h"
 
@@ -42,19 +42,6 @@ TREADLE_ALWAYS_INLINE V term_of(V x, [[maybe_unused]] V shift) {
   }
 }
 
-template <Term kTerm, class V>
-TREADLE_ALWAYS_INLINE V combine(V a, V b) {
-  if constexpr (kTerm == Term::kMax) {
-    return functions::Max::eval(a, b);
-  } else if constexpr (kTerm == Term::kMin) {
-    return functions::Min::eval(a, b);
-  } else if constexpr (kTerm == Term::kProd) {
-    return a * b;
-  } else {
-    return a + b;
-  }
-}
-
 template <Term kTerm, class T>
 TREADLE_ALWAYS_INLINE void combine_into(Wide<T>& accumulator, T value) {
   using V = Vec<Wide<T>, 1>;
@@ -78,73 +65,6 @@ TREADLE_ALWAYS_INLINE void combine_into(Wide<T>* accumulators, Vec<T, N> values)
   }
 }
 
-template <int kFirst, int kCount, class T, int N, size_t... kLane>
-TREADLE_ALWAYS_INLINE Vec<T, kCount> some_lanes(Vec<T, N> v, std::index_sequence<kLane...>) {
-  return Vec<T, kCount>::of(__builtin_shufflevector(v.v, v.v, (kFirst + static_cast<int>(kLane))...));
-}
-
-// Lane i with lane i + N/2, and so on.
-template <Term kTerm, class T, int N>
-TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
-  if constexpr (N == 2) {
-    return combine<kTerm>(Vec<T, 1>::of(v.v[0]), Vec<T, 1>::of(v.v[1])).v;
-  } else if constexpr (N > 2) {
-    constexpr int kHalf = N / 2;
-    const auto lanes = std::make_index_sequence<kHalf>();
-    return fold_lanes<kTerm>(combine<kTerm>(some_lanes<0, kHalf>(v, lanes), some_lanes<kHalf, kHalf>(v, lanes)));
-  } else {
-    return v.v;
-  }
-}
-
-// Lane j of the low or high halves of a's and b's segments of kSegment lanes, one after the other.
-template <int N, int kSegment, bool kHigh>
-constexpr int lane_of_halves(int j) {
-  constexpr int kHalf = kSegment / 2, kSegments = N / kSegment;
-  const int segment = j / kHalf;
-  const int base = segment < kSegments ? segment * kSegment : N + (segment - kSegments) * kSegment;
-  return base + j % kHalf + (kHigh ? kHalf : 0);
-}
-
-template <bool kHigh, int kSegment, class T, int N, size_t... kLane>
-TREADLE_ALWAYS_INLINE Vec<T, N> halves(Vec<T, N> a, Vec<T, N> b, std::index_sequence<kLane...>) {
-  return Vec<T, N>::of(
-      __builtin_shufflevector(a.v, b.v, (lane_of_halves<N, kSegment, kHigh>(static_cast<int>(kLane)))...));
-}
-
-// N vectors, each folded as fold_lanes does: lane r of the first one is what vector r comes to.
-template <Term kTerm, int kSegment, class T, int N>
-TREADLE_ALWAYS_INLINE void fold_together(Vec<T, N>* rows) {
-  if constexpr (kSegment > 1) {
-    const auto lanes = std::make_index_sequence<N>();
-    for (int r = 0; r < kSegment / 2; ++r) {
-      const Vec<T, N> a = rows[2 * r], b = rows[2 * r + 1];
-      rows[r] = combine<kTerm>(halves<false, kSegment>(a, b, lanes), halves<true, kSegment>(a, b, lanes));
-    }
-    fold_together<kTerm, kSegment / 2>(rows);
-  }
-}
-
-// The whole vectors of n >= N floats: four side by side, then single ones. Returns N sums, and how far they go.
-template <Term kTerm, class T>
-TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> reduce_vectors(const T* x, size_t n, T shift, size_t& end) {
-  constexpr int N = kFullLanes<T>;
-  using V = Vec<T, N>;
-  const auto at = [&](size_t k) { return term_of<kTerm>(V::load(x + k), V(shift)); };
-  V sums[4] = {at(0), {}, {}, {}};
-  size_t i = N;
-  if (n >= 4 * N) {
-    for (int k = 1; k < 4; ++k) sums[k] = at(static_cast<size_t>(k) * N);
-    for (i = 4 * N; i + 4 * N <= n; i += 4 * N) {
-      for (int k = 0; k < 4; ++k) sums[k] = combine<kTerm>(sums[k], at(i + static_cast<size_t>(k) * N));
-    }
-    sums[0] = combine<kTerm>(combine<kTerm>(sums[0], sums[1]), combine<kTerm>(sums[2], sums[3]));
-  }
-  for (; i + N <= n; i += N) sums[0] = combine<kTerm>(sums[0], at(i));
-  end = i;
-  return sums[0];
-}
-
 // Whether the order of elements, and how wide they are added up, is of no meaning.
 template <class T>
 constexpr bool is_extreme_of_integers(Term term) {
@@ -158,7 +78,7 @@ void exp_block(const T* x, T shift, T* y, size_t n) {
       [y, shift](size_t i, auto v) { exp_up_to_zero(v - decltype(v)(shift)).store(y + i); });
 }
 
-// 1 <= n <= kReduceBlock floats, or integers whose extreme is asked for: vectors, then what is left in order.
+// 1 <= n <= kReduceBlock floats, or integers whose extreme is asked for.
 template <Term kTerm, class T>
 T reduce_block(const T* x, size_t n, T shift) {
   if constexpr (kTerm == Term::kExp) {  // twice over the block: exponentials that nobody waits for overlap
@@ -166,21 +86,9 @@ T reduce_block(const T* x, size_t n, T shift) {
     exp_block(x, shift, exponentials, n);
     return reduce_block<Term::kSum>(exponentials, n, T(0));
   }
-  using S = Vec<T, 1>;
-  size_t i = 0;
-  S total;
-  bool started = false;
-  if (n >= kFullLanes<T>) {
-    total = S::of(fold_lanes<kTerm>(reduce_vectors<kTerm>(x, n, shift, i)));
-    started = true;
-  }
-  TREADLE_SCALAR_LOOP
-  for (; i < n; ++i) {
-    const S value = term_of<kTerm>(S::of(x[i]), S::of(shift));
-    total = started ? combine<kTerm>(total, value) : value;
-    started = true;
-  }
-  return total.v;
+  return combine_row<kTerm, T>(
+      n, [&](size_t k) { return term_of<kTerm>(Vec<T, kFullLanes<T>>::load(x + k), Vec<T, kFullLanes<T>>(shift)); },
+      [&](size_t k) { return term_of<kTerm>(Vec<T, 1>::of(x[k]), Vec<T, 1>::of(shift)); });
 }
 
 // So many floats of a block are multiplied in lanes, which are the same for every instruction set; fewer one after the
@@ -240,19 +148,9 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
   const T* x = static_cast<const T*>(in);
   T* results = static_cast<T*>(out);
   size_t r = 0;
-  // Short rows: what takes time is folding their lanes, so that is done for as many rows as there are lanes.
-  for (; n >= N && n <= 8 * N && r + N <= rows; r += N, x += N * n) {
-    Vec<T, N> sums[N];
-    size_t end = 0;
-    for (size_t k = 0; k < N; ++k) sums[k] = reduce_vectors<kTerm>(x + k * n, n, T(0), end);
-    fold_together<kTerm, static_cast<int>(N)>(sums);
-    sums[0].store(results + r);
-    for (; end < n; ++end) {
-      for (size_t k = 0; k < N; ++k) {
-        using S = Vec<T, 1>;
-        results[r + k] = combine<kTerm>(S::of(results[r + k]), term_of<kTerm>(S::of(x[k * n + end]), S::of(T(0)))).v;
-      }
-    }
+  for (; n >= N && n <= kShortRow<T> && r + N <= rows; r += N, x += N * n) {
+    const auto at = [&](size_t row, size_t k) { return term_of<kTerm>(Vec<T, N>::load(x + row * n + k), {}); };
+    combine_short_rows<kTerm, T>(n, at).store(results + r);
   }
   for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
