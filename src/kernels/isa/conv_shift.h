@@ -227,7 +227,6 @@ class ShiftBand {
   // first-level cache, sums wait where they will be stored.
   template <TileMode kMode>
   void in_place(TileArgs<T>& t, int vectors, int64_t count, const T* weights, const T* bias, T* y) {
-    const int64_t height = balanced_rows<T>(g_.out_per_group);
     Epilogue<T> epilogue;
     epilogue.bias_row = 1;
     epilogue.bias_col = 0;
@@ -246,8 +245,7 @@ class ShiftBand {
         gather(p, t.k);
         t.b = staging_;
       }
-      for (int64_t row = 0; row < g_.out_per_group; row += height) {
-        const int64_t rows = std::min(height, g_.out_per_group - row);
+      each_tile<T>(g_.out_per_group, [&](int64_t row, int64_t rows) {
         t.a = weights + p * g_.out_per_group + row * t.k;
         t.a_col = rows;
         t.c = y + row * t.c_row;
@@ -255,20 +253,19 @@ class ShiftBand {
         epilogue.bias = bias == nullptr ? nullptr : bias + row;
         epilogue.addend = beside(operands_, t.c);
         tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
-      }
+      });
     }
   }
 
   void flat(const T* weights, const T* bias, T* y) {
     const int64_t positions = (rows_ - 1) * layout_.pitch + columns_;
-    const int64_t height = balanced_rows<T>(g_.out_per_group);
-    const int most = tile_vectors(height);
+    const int most = tile_vectors(balanced_rows<T>(g_.out_per_group));
     for (int64_t at = 0; at < positions;) {
       const int64_t left = (positions - at + L::kCount - 1) / L::kCount;
       int vectors = most;
       while (vectors > 1 && vectors > left) vectors /= 2;
       plan_segments(at, std::min<int64_t>(vectors * L::kCount, positions - at));
-      flat_tiles(at, vectors, height, weights, bias, y);
+      flat_tiles(at, vectors, weights, bias, y);
       at += vectors * L::kCount;
     }
   }
@@ -287,7 +284,7 @@ class ShiftBand {
     }
   }
 
-  void flat_tiles(int64_t at, int vectors, int64_t height, const T* weights, const T* bias, T* y) {
+  void flat_tiles(int64_t at, int vectors, const T* weights, const T* bias, T* y) {
     TileArgs<T> t;
     t.b = buffer_ + at;
     t.b_offset = offset_;
@@ -297,15 +294,14 @@ class ShiftBand {
     t.c_row = vectors * L::kCount;
     t.last_lanes = L::kCount;
     t.partial = true;
-    for (int64_t row = 0; row < g_.out_per_group; row += height) {
-      const int64_t count = std::min(height, g_.out_per_group - row);
+    each_tile<T>(g_.out_per_group, [&](int64_t row, int64_t count) {
       t.a = weights + row * g_.k;
       t.a_col = count;
       tile_for<TileMode::kIndirectB>(count, vectors, false)(t);
       for (int64_t r = 0; r < count; ++r) {
         store_row(staging_ + r * t.c_row, bias == nullptr ? T(0) : bias[row + r], y + (row + r) * g_.out_channel());
       }
-    }
+    });
   }
 
   void store_row(const T* sums, T bias, T* y) {

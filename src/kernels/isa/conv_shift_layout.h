@@ -18,6 +18,18 @@ inline constexpr int64_t kBandBytes = 256 << 10;  // a band stays in the second-
 inline constexpr int64_t kStepsBytes = 36 << 10;  // of B in a block of steps
 inline constexpr int kMaxTileVectors = 8;
 
+// Calls of(first row, rows) for each tile down `rows` rows. Tiles are of about equal height, the low ones first: a tile
+// of one or two rows would have too few sums under way.
+template <class T, class Of>
+void each_tile(int64_t rows, Of of) {
+  const int64_t tiles = tiles_of<T>(rows);
+  for (int64_t tile = 0, first = 0; tile < tiles; ++tile) {
+    const int64_t count = (rows + tile) / tiles;
+    of(first, count);
+    first += count;
+  }
+}
+
 template <class T>
 struct ShiftLayout {
   explicit ShiftLayout(const ConvGeometry& g) {
@@ -137,16 +149,14 @@ void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
   const ConvGeometry g(plan.shape);
   const T* from = static_cast<const T*>(weights);
   T* to = static_cast<T*>(packed);
-  const int64_t height = balanced_rows<T>(g.out_per_group);
   const int64_t steps = kWhole ? g.k : ShiftLayout<T>(g).steps;
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     for (int64_t p = 0; p < g.k; p += steps) {
       const int64_t deep = std::min(steps, g.k - p);
-      for (int64_t row = 0; row < g.out_per_group; row += height) {
-        const int64_t count = std::min(height, g.out_per_group - row);
+      each_tile<T>(g.out_per_group, [&](int64_t row, int64_t count) {
         pack_panel(from + (group * g.out_per_group + row) * g.k + p, 1, g.k, deep, count, count, to);
         to += deep * count;
-      }
+      });
     }
   }
 }
