@@ -568,8 +568,8 @@ REORDERED = {
 <ir_version: 8, opset_import: ["" : 18]>
 turned (float[9,7,7] a, float[7] x) => (float[7] last) {
     last = Scan <num_scan_inputs = 1, body = step (float[7] s, float[7,7] e) => (float[7] next) {
-        product = MatMul (e, s)
-        next = Tanh (product)
+        sums = Einsum <equation = "ij,kj->k"> (e, e)
+        next = Tanh (sums)
     }> (x, a)
 }
 """,
