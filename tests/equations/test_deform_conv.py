@@ -88,14 +88,9 @@ def max_roi_pool(x, rois, pooled, scale):
                 (i, pooled[0], top, bottom, x.shape[2]),
                 (j, pooled[1], left, right, x.shape[3]),
             ):
-                step = max(end - start + 1, 1) / count
-                spans.append(
-                    slice(
-                        *np.clip(
-                            [int(np.floor(index * step)) + start, int(np.ceil((index + 1) * step)) + start], 0, size
-                        )
-                    )
-                )
+                length = max(end - start + 1, 1)
+                first, last = index * length // count, -(-(index + 1) * length // count)
+                spans.append(slice(*np.clip([first + start, last + start], 0, size)))
             part = x[int(image), :, spans[0], spans[1]]
             if part[0].size:
                 y[r, :, i, j] = part.max((1, 2))
@@ -112,6 +107,16 @@ def test_max_roi_pool(version, dtype, scale):
     rois = np.array([[0, 0, 0, 6, 5], [1, 2, 1, 4, 9], [1, 5, 5, 2, 2], [0, 20, 20, 30, 30]], dtype)
     (y,) = run("MaxRoiPool", version, [x, rois], [dtype], {"pooled_shape": [2, 3], "spatial_scale": scale})
     np.testing.assert_array_equal(wide(y), max_roi_pool(wide(x), wide(rois), (2, 3), scale))
+
+
+@pytest.mark.parametrize("length", range(1, 60))
+def test_max_roi_pool_bins_end_with_their_region(length):
+    """A bin's end is a whole number where length times index over count is one, whatever floating point makes of it."""
+    x = np.arange(64.0, dtype=np.float32).reshape(1, 1, 1, 64)
+    rois = np.array([[0, 2, 0, length + 1, 0]], np.float32)
+    for count in range(1, 50):
+        (y,) = run("MaxRoiPool", 22, [x, rois], [np.float32], {"pooled_shape": [1, count]})
+        np.testing.assert_array_equal(y, max_roi_pool(x, rois, (1, count), 1.0))
 
 
 def test_max_roi_pool_checks_images():

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
@@ -34,48 +35,78 @@ struct MaxRoiState {
   double scale = 1;
   ElementType type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;  // to double, and back
-  uint32_t scratch = 0;                  // for bins
+  uint32_t scratch = 0;                  // for bins, a line, and a row
 };
 
-// Element i of `count` bins over [start, start + length), cut to [0, size).
+// Bin i of `count` over [start, start + length), cut to [0, size). Where bins begin and end follows from integers:
+// quotients of floating point put a bin's end behind the region where length / count is no such number.
 struct Span {
   int64_t begin, end;
 };
 Span bin(int64_t i, int64_t count, int64_t start, int64_t length, int64_t size) {
-  const double step = static_cast<double>(length) / static_cast<double>(count);
-  const auto begin = static_cast<int64_t>(std::floor(static_cast<double>(i) * step)) + start;
-  const auto end = static_cast<int64_t>(std::ceil(static_cast<double>(i + 1) * step)) + start;
+  const int64_t begin = i * length / count + start, end = ((i + 1) * length + count - 1) / count + start;
   return {std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(end, 0, size)};
 }
 
-constexpr double kBinNs = 50, kElementNs = 1;
+constexpr double kBinNs = 10, kElementNs = 0.3;
 
-// Of one bin, in double; 0 of an empty one.
-double largest(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns, StopPoll& stop) {
-  double result = 0;
-  bool first = true;
-  double line[kernels::kTile];
-  for (int64_t y = rows.begin; y < rows.end; ++y) {
-    if (stop.after(kElementNs * static_cast<double>(columns.end - columns.begin))) return result;
-    for (int64_t x = columns.begin; x < columns.end; x += static_cast<int64_t>(kernels::kTile)) {
-      const auto n = static_cast<size_t>(std::min<int64_t>(columns.end - x, kernels::kTile));
-      kernels::convert(s.widen, plane + static_cast<size_t>(y * s.width + x) * byte_width(s.type), line, n);
-      for (size_t i = 0; i < n; ++i) result = first || line[i] > result ? line[i] : result, first = false;
-    }
-  }
-  return result;
+// NaN is larger than nothing, as in onnxruntime.
+template <class T>
+T larger(T a, T b) {
+  return b > a ? b : a;
 }
 
-// The same of floats as they are.
-float largest_float(const MaxRoiState& s, const float* plane, Span rows, Span columns, StopPoll& stop) {
-  if (rows.begin >= rows.end || columns.begin >= columns.end) return 0;
-  float result = plane[rows.begin * s.width + columns.begin];
-  for (int64_t y = rows.begin; y < rows.end; ++y) {
-    if (stop.after(kElementNs * static_cast<double>(columns.end - columns.begin))) return result;
-    const float* line = plane + y * s.width;
-    for (int64_t x = columns.begin; x < columns.end; ++x) result = line[x] > result ? line[x] : result;
+// `count` elements of a plane from `at` on: floats as they are, others as doubles in `room`.
+const float* elements(const MaxRoiState&, const std::byte* plane, int64_t at, int64_t, float*) {
+  return reinterpret_cast<const float*>(plane) + at;
+}
+const double* elements(const MaxRoiState& s, const std::byte* plane, int64_t at, int64_t count, double* room) {
+  constexpr auto kMost = static_cast<int64_t>(kernels::kTile);
+  for (int64_t i = 0; i < count; i += kMost) {
+    const auto n = static_cast<size_t>(std::min(count - i, kMost));
+    kernels::convert(s.widen, plane + static_cast<size_t>(at + i) * byte_width(s.type), room + i, n);
   }
-  return result;
+  return room;
+}
+
+// The rows of a row of bins as one line: the largest element of each column. Behind the line is room for a row.
+template <class T>
+bool largest_of_columns(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns, T* line,
+                        StopPoll& stop) {
+  const int64_t count = columns.end - columns.begin;
+  std::fill_n(line, count, -std::numeric_limits<T>::infinity());
+  for (int64_t y = rows.begin; y < rows.end; ++y) {
+    if (stop.after(kElementNs * static_cast<double>(count))) return false;
+    const T* row = elements(s, plane, y * s.width + columns.begin, count, line + count);
+    for (int64_t x = 0; x < count; ++x) line[x] = larger(line[x], row[x]);
+  }
+  return true;
+}
+
+void put(const MaxRoiState&, float value, std::byte* out) {
+  std::memcpy(out, &value, sizeof value);
+}
+void put(const MaxRoiState& s, double value, std::byte* out) {
+  kernels::convert(s.narrow, &value, out, 1);
+}
+
+// A plane's part of one region; an empty bin gives 0.
+template <class T>
+bool pool_plane(const MaxRoiState& s, const std::byte* plane, const Span* rows, const Span* columns, T* line,
+                std::byte* out, StopPoll& stop) {
+  const Span all = {columns[0].begin, columns[s.pooled_width - 1].end};
+  const auto width = static_cast<int64_t>(byte_width(s.type));
+  for (int64_t i = 0; i < s.pooled_height; ++i) {
+    if (!largest_of_columns(s, plane, rows[i], all, line, stop)) return false;
+    for (int64_t j = 0; j < s.pooled_width; ++j, out += width) {
+      const bool empty = rows[i].begin >= rows[i].end || columns[j].begin >= columns[j].end;
+      T value = empty ? 0 : -std::numeric_limits<T>::infinity();
+      for (int64_t x = columns[j].begin; x < columns[j].end && !empty; ++x) value = larger(value, line[x - all.begin]);
+      put(s, value, out);
+    }
+    if (stop.after(kBinNs * static_cast<double>(s.pooled_width))) return false;
+  }
+  return true;
 }
 
 // Bins of a region along one axis.
@@ -96,6 +127,8 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
   auto* out = static_cast<std::byte*>(slots[operands[2]]);
   auto* bin_rows = static_cast<Span*>(slots[operands[s.scratch]]);
   auto* bin_columns = bin_rows + s.pooled_height;
+  void* line = bin_columns + s.pooled_width;
+  const auto bins = static_cast<size_t>(s.pooled_height * s.pooled_width);
   StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r) {
     double roi[5];
@@ -107,20 +140,13 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
     const int64_t rows = std::max<int64_t>(rounded(roi[4] * s.scale) - top + 1, 1);
     set_bins(bin_rows, s.pooled_height, top, rows, s.height);
     set_bins(bin_columns, s.pooled_width, left, columns, s.width);
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const std::byte* plane = data + static_cast<size_t>((image * s.channels + c) * s.height * s.width) * width;
-      for (int64_t i = 0; i < s.pooled_height * s.pooled_width; ++i, out += width) {
-        const Span rows_here = bin_rows[i / s.pooled_width];
-        const Span columns_here = bin_columns[i % s.pooled_width];
-        if (s.type == ElementType::kFloat) {
-          const float value = largest_float(s, reinterpret_cast<const float*>(plane), rows_here, columns_here, stop);
-          std::memcpy(out, &value, sizeof value);
-        } else {
-          const double value = largest(s, plane, rows_here, columns_here, stop);
-          kernels::convert(s.narrow, &value, out, 1);
-        }
-        if (stop.after(kBinNs)) return fail(KernelError::kStopped);
-      }
+    const auto plane_bytes = static_cast<size_t>(s.height * s.width) * width;
+    const std::byte* plane = data + static_cast<size_t>(image * s.channels) * plane_bytes;
+    for (int64_t c = 0; c < s.channels; ++c, plane += plane_bytes, out += bins * width) {
+      const bool done = s.type == ElementType::kFloat
+                            ? pool_plane(s, plane, bin_rows, bin_columns, static_cast<float*>(line), out, stop)
+                            : pool_plane(s, plane, bin_rows, bin_columns, static_cast<double*>(line), out, stop);
+      if (!done) return fail(KernelError::kStopped);
     }
   }
   return 0;
@@ -141,7 +167,8 @@ Status prepare_max_roi_pool(PrepareContext& ctx) {
   s->widen = kernels::make_converter(s->type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, s->type);
   s->scratch = ctx.scratch_operand();
-  ctx.scratch_bytes = static_cast<size_t>(s->pooled_height + s->pooled_width) * sizeof(Span);
+  ctx.scratch_bytes = static_cast<size_t>(s->pooled_height + s->pooled_width) * sizeof(Span) +
+                      2 * static_cast<size_t>(s->width) * sizeof(double);
   ctx.set_kernel(run_max_roi_pool, s);
   return {};
 }
