@@ -158,6 +158,9 @@ uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
 }
 
 DynamicKernel dynamic_split(const DynamicContext& c) {
+  // Version 1 lists sizes in the type of the data.
+  const bool listed = c.node.inputs.size() > 1 && c.node.inputs[1];
+  if (listed && c.element(1) != ElementType::kInt64) return {};
   DynamicSplit made{c.attributes().get_int("axis", 0), c.node.version->since,    {},
                     c.attributes().has("split"),       byte_width(c.element(0)), c.node.outputs.size()};
   const auto sizes = c.attributes().get_ints("split");
