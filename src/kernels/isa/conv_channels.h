@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/isa/conv_channels_copy.h"
 #include "kernels/isa/conv_channels_sums.h"
@@ -14,12 +15,21 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX2__)
 
+// Where tiles put results that have their channels last: of a unit's first position and the first channel of its group.
+struct ChannelResults {
+  using L = Lanes<float>;
+  float* y;
+  const float *bias, *addend;  // or nullptr
+  L::V low, high;
+};
+
 struct FloatChannels {
   using L = Lanes<float>;
   using Element = float;
   using Sum = float;
   using V = L::V;
   using Row = L::V;
+  using Results = ChannelResults;
   static constexpr int kLanes = L::kCount;
   static constexpr int kPanelVectors = kVectorRegisters == 32 ? 4 : 2;  // of channels in a panel, at most
   static constexpr int kMostPlaces = 8;
@@ -31,6 +41,11 @@ struct FloatChannels {
   static V splat(const float* p) { return L::splat(*p); }
   static void add(V& sum, V element, Row row) { sum = L::mul_add(element, row, sum); }
   static void store(float* p, V v) { L::store(p, v); }
+  [[gnu::always_inline]] static void put(const ChannelResults& r, int64_t position, int64_t channel, V v) {
+    if (r.bias != nullptr) v = L::add(v, L::load(r.bias + channel));
+    if (r.addend != nullptr) v = L::add(v, L::load(r.addend + position + channel));
+    L::store(r.y + position + channel, L::min(r.high, L::max(r.low, v)));
+  }
 };
 inline constexpr ChannelsForm kFloatForm = {FloatChannels::kLanes, FloatChannels::kPanelVectors};
 
@@ -66,6 +81,21 @@ class ChannelStore {
  public:
   ChannelStore(const ConvPlan& plan, const ConvGeometry& g, const ChannelsLayout& layout, const ConvOperands& operands)
       : g_(g), layout_(layout), operands_(operands), low_(L::splat(plan.clamp.low)), high_(L::splat(plan.clamp.high)) {}
+
+  // What tiles may put results by: channels are last and fill vectors.
+  bool in_tiles() const {
+    const int64_t most = layout_.rows * layout_.width.out * layout_.out_channels;
+    return g_.shape.y_last && layout_.phases() == 1 && g_.out_per_group % L::kCount == 0 &&
+           most <= std::numeric_limits<int32_t>::max();
+  }
+  ChannelResults results(const ChannelUnit& unit) const {
+    const ChannelAxis &h = layout_.height, &w = layout_.width;
+    const int64_t channel = unit.group * g_.out_per_group;
+    const int64_t position = (unit.image * h.out + unit.row) * w.out + unit.column;
+    float* y = static_cast<float*>(operands_.y) + position * layout_.out_channels + channel;
+    const auto* bias = static_cast<const float*>(operands_.bias);
+    return {y, bias == nullptr ? nullptr : bias + channel, beside(operands_, y), low_, high_};
+  }
 
   template <class Sums>
   void run(const ChannelUnit& unit, const Sums& sums) {
@@ -229,12 +259,18 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
   float* buffer = sums + layout.sums();
   ChannelSums<FloatChannels> channels(layout, buffer, sums, reinterpret_cast<Place*>(buffer + layout.buffer()), true);
   ChannelStore store(plan, g, layout, operands);
+  const bool in_tiles = store.in_tiles();
   int64_t band = -1;
   for (int64_t i = begin; i < end; ++i) {
     const ChannelUnit unit(layout, i);
     if (unit.band != band) copy_input(plan, g, layout, unit, static_cast<const float*>(operands.x), buffer);
     band = unit.band;
-    channels.add(unit, static_cast<const float*>(operands.packed_weights) + unit.group * layout.group_elements());
+    const float* weights = static_cast<const float*>(operands.packed_weights) + unit.group * layout.group_elements();
+    if (!in_tiles) {
+      channels.add(unit, weights);
+    } else if (const ChannelResults results = store.results(unit); channels.put(unit, weights, &results)) {
+      continue;
+    }
     store.run(unit, channels);
   }
 }

@@ -103,7 +103,8 @@ struct ChannelsLayout {
         depth((g.in_per_group + form.element_channels - 1) / form.element_channels),
         steps(g.height.kernel * g.width.kernel * depth),
         groups(g.shape.groups),
-        batch(g.shape.batch) {
+        batch(g.shape.batch),
+        out_channels(g.shape.out_channels) {
     choose_stride();
     choose_band();
     pitch = width.extent(columns);
@@ -132,6 +133,7 @@ struct ChannelsLayout {
   int64_t stride;  // from one of them to the next
   int64_t steps;   // of a panel
   int64_t groups, batch;
+  int64_t out_channels;           // of all groups
   int64_t rows = 1, columns = 1;  // of positions in a band
   int64_t pitch;                  // of the copy, in positions
   int64_t row_bands, column_bands;

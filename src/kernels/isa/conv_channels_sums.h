@@ -8,12 +8,14 @@
 //
 // The copy of the input has the channels of a position next to each other, so that the steps of a tap, or of a row of
 // taps, are neighbours: a run. Steps are taken in blocks, whose part of a panel stays in the first-level cache while
-// positions pass by; sums wait in scratch. Where a block belongs to one tap (or one row of taps), positions that it
-// reads padding for are left out.
+// positions pass by; sums wait in scratch. Tiles of the last block may make results of them at once, where every
+// position takes part in that block. Where a block belongs to one tap (or one row of taps), positions that it reads
+// padding for are left out.
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/isa/conv_channels_layout.h"
@@ -23,9 +25,9 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX2__)
 
-// Where a position's input and sums begin.
+// Where a position's input, sums and results begin.
 struct Place {
-  int32_t x, sums;
+  int32_t x, sums, y;
 };
 
 // Neighbouring steps: where they begin in a position's input and in a panel.
@@ -33,7 +35,8 @@ struct StepRun {
   int64_t x, row, steps;
 };
 
-// Math: Element (of the input and of a row of a panel, four bytes each), Sum, V (a vector of sums), and what tiles do.
+// Math: Element (of the input and of a row of a panel, four bytes each), Sum, V (a vector of sums), what tiles do, and
+// Results: where `put` makes results of sums, or void.
 template <class Math>
 struct ChannelTile {
   const typename Math::Element* x;
@@ -44,7 +47,9 @@ struct ChannelTile {
   typename Math::Sum* sums;             // of a position: kVectors * lanes
   const typename Math::Element* ahead;  // what is asked for meanwhile
   const typename Math::Element* ahead_end;
-  bool begins;  // there are no sums yet
+  bool begins;                            // there are no sums yet
+  const typename Math::Results* results;  // where to put results instead of sums, if anywhere
+  int64_t channel;                        // the panel's first
 };
 
 template <class Math, int kCount, int kVectors>
@@ -71,6 +76,16 @@ void channel_tile(const ChannelTile<Math>& t) {
         const auto element = Math::splat(x[i] + at);
         unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { Math::add(sums[i][v], element, row[v]); });
       });
+    }
+  }
+  if constexpr (!std::is_void_v<typename Math::Results>) {
+    if (t.results != nullptr) {
+      unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
+        unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+          Math::put(*t.results, t.places[i].y, t.channel + v * kLanes, sums[i][v]);
+        });
+      });
+      return;
     }
   }
   unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
@@ -139,7 +154,16 @@ class ChannelSums {
     unit_ = &unit;
     weights_ = weights;
     more_ = more;
+    put_ = false;
     for (phase_ = 0; phase_ < layout_.phases(); ++phase_) add_phase();
+  }
+
+  // The same, for one phase. Whether `results` has them; otherwise the sums are in scratch.
+  bool put(const ChannelUnit& unit, const Element* weights, const typename Math::Results* results) {
+    results_ = results;
+    add(unit, weights);
+    results_ = nullptr;
+    return put_;
   }
 
   const Sum* panel(int64_t panel, int64_t phase) const {
@@ -157,6 +181,7 @@ class ChannelSums {
     const PhaseTaps y = layout_.height.phase(phase_ / layout_.width.phases);
     const PhaseTaps x = layout_.width.phase(phase_ % layout_.width.phases);
     begins_ = !more_;
+    left_ = y.taps * x.taps * layout_.depth;
     const int64_t all = steps_taken(y, y.taps, x, x.taps), rows = steps_taken(y, 1, x, x.taps);
     const int64_t single = steps_taken(y, 1, x, 1);
     const int64_t tall = all <= std::min(rows, single) ? y.taps : 1, wide = single < std::min(rows, all) ? 1 : x.taps;
@@ -194,9 +219,10 @@ class ChannelSums {
   // All steps of some taps, for the positions that any of them reads the input for.
   void add_taps(const PhaseTaps& y, Interval down, const PhaseTaps& x, Interval across) {
     find_places(y, down, x, across);
+    const int64_t all = (down.end - down.begin) * (across.end - across.begin) * layout_.depth;
+    left_ -= all;
     if (place_count_ == 0) return;
     if (begins_ && place_count_ < unit_->positions()) clear();
-    const int64_t all = (down.end - down.begin) * (across.end - across.begin) * layout_.depth;
     const int64_t blocks = std::max<int64_t>((all + kMostSteps - 1) / kMostSteps, 1);
     block_steps_ = (all + blocks - 1) / blocks;
     steps_ = 0;
@@ -211,7 +237,7 @@ class ChannelSums {
                 taps * layout_.depth);
       }
     }
-    flush();
+    flush(left_ == 0);
   }
 
   void add_run(int64_t x, int64_t row, int64_t steps) {
@@ -226,8 +252,9 @@ class ChannelSums {
     }
   }
 
-  void flush() {
-    if (run_count_ > 0) add_block();
+  // `ends`: with the last steps of all.
+  void flush(bool ends = false) {
+    if (run_count_ > 0) add_block(ends && place_count_ == unit_->positions());
     run_count_ = 0;
     steps_ = 0;
   }
@@ -239,8 +266,12 @@ class ChannelSums {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       int64_t at_x = r * layout_.height.step * layout_.pitch * layout_.stride + columns.begin * step;
       int64_t at = (r * unit_->columns + columns.begin) * Math::kLanes;
-      for (int64_t q = columns.begin; q < columns.end; ++q, at_x += step, at += Math::kLanes) {
-        *place++ = {static_cast<int32_t>(at_x), static_cast<int32_t>(at)};
+      int64_t result = (r * layout_.width.out + columns.begin) * layout_.out_channels;
+      for (int64_t q = columns.begin; q < columns.end; ++q) {
+        *place++ = {static_cast<int32_t>(at_x), static_cast<int32_t>(at), static_cast<int32_t>(result)};
+        at_x += step;
+        at += Math::kLanes;
+        result += layout_.out_channels;
       }
     }
     place_count_ = place - places_;
@@ -261,8 +292,11 @@ class ChannelSums {
     return inside(first * axis.step + axis.begin + taps.first + tap * taps.spacing, axis.step, axis.in, count);
   }
 
-  void add_block() {
+  // `ends`: with it the sums of all positions are whole.
+  void add_block(bool ends) {
     ChannelTile<Math> t;
+    t.results = ends ? results_ : nullptr;
+    put_ = t.results != nullptr;
     t.x = x_;
     t.runs = runs_.data();
     t.runs_end = t.runs + run_count_;
@@ -273,6 +307,7 @@ class ChannelSums {
       const auto& tiles = kChannelTiles<Math>[static_cast<size_t>(vectors - 1)];
       t.weights = weights_ + panel * layout_.panel_elements();
       t.sums = sums_at(panel);
+      t.channel = panel * layout_.panel_channels();
       const int64_t most = Math::places(static_cast<int>(vectors));
       int64_t at = 0, left = (place_count_ + most - 1) / most;
       // The same block of the next panel, or the next block of the first one.
@@ -302,7 +337,9 @@ class ChannelSums {
   const Element* weights_ = nullptr;
   int64_t phase_ = 0, place_count_ = 0;
   int64_t steps_ = 0, block_steps_ = 0;
-  bool more_ = false, begins_ = true;
+  int64_t left_ = 0;  // steps of the phase
+  const typename Math::Results* results_ = nullptr;
+  bool more_ = false, begins_ = true, put_ = false;
   int run_count_ = 0;
   std::array<StepRun, kMostRuns> runs_;
 };

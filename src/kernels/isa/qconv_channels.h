@@ -25,6 +25,7 @@ struct ByteChannels {
   using Sum = int32_t;
   using V = IntVector;
   using Row = IntVector;
+  using Results = void;
   static constexpr int kLanes = kIntLanes;
 #if defined(__AVX512F__)
   static constexpr int kPanelVectors = 4, kPanelPlaces = 6;
