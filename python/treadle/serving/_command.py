@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from .. import InferenceSession, _errors
+from ._repository import Permission
 from ._server import Server
 from ._signature import DTYPES, element
 from .kserve import StreamModel, one_thread
 
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
+TOKEN = "a file with a text; callers that send it may load and unload models (without it, nobody may)"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 REFUSED = tuple(getattr(_errors, name) for name in _errors.__all__)
 KINDS = {int: "a whole number", float: "a number", bool: "true or false", dict: "an object", list: "a list"}
@@ -49,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     add("--grpc_port", type=int, default=8081, help="of gRPC (%(default)s); 0 for none")
     add("--drain_s", type=float, default=10.0, help="seconds to hand streams out at the end (%(default)s)")
     add("--max_message_bytes", type=int, default=16 << 20, help="of a request and of a frame (%(default)s)")
+    add("--repository_token_file", metavar="FILE", help=TOKEN)
     add("--log_level", type=str.upper, choices=LEVELS, metavar="LOG_LEVEL", help=LOG_LEVEL)
     return taken
 
@@ -70,6 +73,18 @@ def read_json(text: str, where: str) -> Any:
         return json.loads(text)
     except ValueError as e:
         raise SystemExit(f"{where}: no JSON: {e}") from None
+
+
+def read_token(path: str | None) -> str | None:
+    """The text in a file; SystemExit for a file that cannot be read or has no token."""
+    if path is None:
+        return None
+    try:
+        token = pathlib.Path(path).read_text(encoding="utf-8").strip()
+        Permission(token)
+    except (OSError, ValueError) as e:
+        raise SystemExit(f"--repository_token_file {path}: {e}") from None
+    return token
 
 
 def listed(path: str) -> list[dict[str, Any]]:
@@ -152,6 +167,7 @@ def run(arguments: list[str] | None = None) -> None:
     logging.basicConfig(level=options.log_level or "WARNING")
     if not options.log_level:
         logging.getLogger("treadle.serving").setLevel("INFO")
+    token = read_token(options.repository_token_file)
     models = [made(entry, options.max_message_bytes) for entry in entries(options)]
     server = Server(
         models,
@@ -160,6 +176,7 @@ def run(arguments: list[str] | None = None) -> None:
         grpc_port=options.grpc_port or None,
         drain_s=options.drain_s,
         max_message_bytes=options.max_message_bytes,
+        repository_token=token,
     )
     try:
         server.run()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _v2
+from ._repository import Permission
 from ._sdk import InferenceServicer, InvalidInput, ModelNotFound, ModelNotReady, grpc, pb
 from ._service import EXTENSIONS, Service
 from ._steps import BadStep, StepError, Unavailable
@@ -32,6 +33,11 @@ class Servicer(InferenceServicer):
     The SDK has an interceptor for the latter, which costs each request as much as a hundred steps.
     """
 
+    def __init__(self, plane: Any, extension: Any, permission: Permission) -> None:
+        """`permission`: who may load and unload models."""
+        super().__init__(plane, extension)
+        self._permission = permission
+
     async def ModelInfer(self, request: Any, context: Any) -> Any:
         """The answer to a request, or a status with the reason."""
         model = self._data_plane.model_registry.get_model(request.model_name)
@@ -53,13 +59,27 @@ class Servicer(InferenceServicer):
 
     async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
         """Reads the file of a model again."""
+        if self._refuses(context):
+            return pb.RepositoryModelLoadResponse()
         done = super().RepositoryModelLoad(request, context)
         return await _told(done, context, pb.RepositoryModelLoadResponse)
 
     async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
         """Ends a model."""
+        if self._refuses(context):
+            return pb.RepositoryModelUnloadResponse()
         done = super().RepositoryModelUnload(request, context)
         return await _told(done, context, pb.RepositoryModelUnloadResponse)
+
+    def _refuses(self, context: Any) -> bool:
+        """Whether a caller may not load and unload models; the status then says so."""
+        given = dict(context.invocation_metadata() or ()).get("authorization", "")
+        refusal = self._permission.refusal(given.encode())
+        if refusal is not None:
+            codes = grpc.StatusCode
+            context.set_code(codes.PERMISSION_DENIED if self._permission.is_off else codes.UNAUTHENTICATED)
+            context.set_details(refusal)
+        return refusal is not None
 
     async def ServerMetadata(self, request: Any, context: Any) -> Any:
         """Name, version and extensions of the server."""

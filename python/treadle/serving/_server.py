@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ._grpc import Servicer
+from ._repository import Guard, Permission
 from ._sdk import (
     APP,
     DataPlane,
     ModelRepository,
     ModelRepositoryExtension,
     RESTServer,
+    app,
     grpc,
     pb_grpc,
 )
@@ -76,11 +78,14 @@ class Server:
         grpc_port: int | None = 8081,
         drain_s: float = 10.0,
         max_message_bytes: int = 16 << 20,
+        repository_token: str | None = None,
     ) -> None:
         """`grpc_port`: None for no gRPC. `drain_s`: seconds that streams have at the end to fetch their snapshots.
 
-        `max_message_bytes`: of a gRPC message and of a WebSocket's frame.
+        `max_message_bytes`: of a gRPC message and of a WebSocket's frame. `repository_token`: callers that have it may
+        load and unload models; None: nobody may. Raises ValueError for an empty one.
         """
+        permission = Permission(repository_token)
         self._models = list(models)
         self._host, self._grpc_port, self._drain_s = host, grpc_port, drain_s
         registry = _Models()
@@ -88,11 +93,12 @@ class Server:
             registry.update(model)
         plane, extension = _DataPlane(registry), ModelRepositoryExtension(registry)
         rest = RESTServer(APP, plane, extension, http_port, grace_period=5)
+        rest.config.app = Guard(app, permission)
         rest.config.host = host
         rest.config.ws_max_size = max_message_bytes
         rest.config.ws_per_message_deflate = False  # samples hardly shrink, and frames cost more than a step
         self._prepare, self._rest = rest.create_application, _Rest(rest.config)
-        self._servicer, self._max_message_bytes = Servicer(plane, extension), max_message_bytes
+        self._servicer, self._max_message_bytes = Servicer(plane, extension, permission), max_message_bytes
         rpc = f"gRPC at {host}:{grpc_port}" if grpc_port else "no gRPC"
         names = ", ".join(model.name for model in models)
         self._rest.told = f"serving {names}: REST and WebSockets at http://{host}:{http_port}, {rpc}"

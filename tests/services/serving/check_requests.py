@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpc
 import tritonclient.http as http
-from servers import levels, samples
+from servers import TOKEN, Served, levels, samples
 from tritonclient.utils import InferenceServerException
 
 RNG = np.random.default_rng(1)
+ALLOWED = {"Authorization": f"Bearer {TOKEN}".encode()}
 
 
 class Client:
@@ -224,10 +225,48 @@ def test_reload_keeps_streams(served):
     path = served.folder / "sums.onnxtxt"
     text = path.read_text()
     try:
-        assert json.loads(served.get("/v2/repository/models/sums/load", b"")[1])["load"] is True
+        assert json.loads(served.get("/v2/repository/models/sums/load", b"", ALLOWED)[1])["load"] is True
         path.write_text("this is no model")
-        status, body = served.get("/v2/repository/models/sums/load", b"")
+        status, body = served.get("/v2/repository/models/sums/load", b"", ALLOWED)
         assert status == 503 and b"sums" in body
     finally:
         path.write_text(text)
     assert client.infer("sums", {"x": x}, sequence_id="kept").as_numpy("level").item() == 8
+
+
+REPOSITORY = [f"/v2/repository/models/sums/{action}" for action in ("load", "unload")]
+
+
+def ask_by_grpc(served, action, **metadata):
+    """The status of a call that loads or unloads a model."""
+    client = grpc.InferenceServerClient(served.grpc_url)
+    try:
+        getattr(client, f"{action}_model")("sums", headers=metadata)
+    except InferenceServerException as e:
+        return e.status()
+    return "StatusCode.OK"
+
+
+def test_nobody_loads_and_unloads_models_unless_the_server_says_so(tmp_path):
+    with Served(tmp_path) as server:
+        for path in REPOSITORY:
+            for headers in ({}, ALLOWED, {"Authorization": "Bearer "}):
+                status, body = server.get(path, b"", headers)
+                assert status == 403 and b"is off" in body
+        for action in ("load", "unload"):
+            assert ask_by_grpc(server, action) == "StatusCode.PERMISSION_DENIED"
+            assert ask_by_grpc(server, action, authorization="Bearer x") == "StatusCode.PERMISSION_DENIED"
+        assert server.get("/v2/models/sums/ready")[0] == 200
+
+
+def test_only_callers_with_the_token_load_and_unload_models(served):
+    for given in ("", "Bearer", "Bearer open", TOKEN, f"bearer {TOKEN}", f"Bearer {TOKEN}x", f"Basic {TOKEN}"):
+        for path in REPOSITORY:
+            status, body = served.get(path, b"", {"Authorization": given.encode()} if given else {})
+            assert status == 401 and b"Authorization: Bearer TOKEN" in body, given
+    for action in ("load", "unload"):
+        assert ask_by_grpc(served, action) == "StatusCode.UNAUTHENTICATED"
+        assert ask_by_grpc(served, action, authorization="Bearer open") == "StatusCode.UNAUTHENTICATED"
+    assert served.get("/v2/models/sums/ready")[0] == 200
+    assert served.get(REPOSITORY[1], b"", ALLOWED)[0] == 200
+    assert served.get("/v2/models/sums/ready")[0] != 200

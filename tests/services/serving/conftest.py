@@ -7,13 +7,15 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from servers import MODELS, Served  # noqa: E402
+from servers import MODELS, TOKEN, Served  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A server with the models of MODELS, and room for 64 streams of each."""
-    with Served(tmp_path_factory.mktemp("served"), capacity=64) as server:
+    """A server with the models of MODELS, room for 64 streams of each, and TOKEN for loading models."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "token").write_text(TOKEN + "\n")
+    with Served(folder, capacity=64, repository_token_file=folder / "token") as server:
         yield server
 
 

@@ -63,6 +63,9 @@ def free_port():
         return s.getsockname()[1]
 
 
+TOKEN = "open sesame"
+
+
 class Served:
     """A process that serves MODELS; `log` is what it prints."""
 
