@@ -21,6 +21,13 @@ list(FILTER left_over EXCLUDE REGEX "/_core\\.abi3\\.so$")
 if(left_over)
   file(REMOVE ${left_over})
 endif()
+# So would the metadata of another release of onnxruntime.
+file(GLOB staged RELATIVE "${python_package}" "${python_package}/_onnxruntime/*.dist-info")
+foreach(folder IN LISTS staged)
+  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/python/treadle/${folder}")
+    file(REMOVE_RECURSE "${python_package}/${folder}")
+  endif()
+endforeach()
 add_library(treadle_python MODULE ${python_extension_sources})
 set_target_properties(treadle_python PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX ".abi3.so"
   CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY "${python_package}")

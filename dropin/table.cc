@@ -5,6 +5,7 @@
 
 #include "api.h"
 #include "arguments.h"
+#include "version.h"
 
 namespace treadle::dropin {
 
@@ -13,7 +14,7 @@ namespace {
 // Programs read the numbers of the version; what follows them is for people.
 constexpr uint32_t kNewestVersion = 31;
 const char* version_text() {
-  static const std::string text = std::string("1.31.1+treadle.") + treadle_version();
+  static const std::string text = kOnnxruntimeVersion + std::string("+treadle.") + treadle_version();
   return text.c_str();
 }
 

@@ -16,7 +16,7 @@ constexpr uint32_t kOldestVersion = 23;  // of onnxruntime's interface: the firs
 struct Host {
   const OrtApi* api = nullptr;
   const OrtEpApi* ep_api = nullptr;
-  int release = 0;  // 31 of "1.31.1"
+  int release = 0;  // 32 of "1.32.0"
 
   // Older ones have no entry for these questions in their tables.
   bool tells_unknown_rank() const { return release >= 24; }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "dropin/version.h"
 #include "session.h"
 #include "support.h"
 #ifdef TREADLE_HAS_TOOL
@@ -17,6 +18,10 @@ py::Object operators() {
   const py::Object result = py::new_list();
   for (size_t i = 0; i < treadle_operator_count(); ++i) py::append(result, take_text(treadle_operator_json(i)));
   return result;
+}
+
+const char* onnxruntime_version() {
+  return treadle::dropin::kOnnxruntimeVersion;
 }
 
 py::Object encoded_path(PyObject* path) {
@@ -112,6 +117,7 @@ void define_module(PyObject* module) {
   py::define_functions(
       module,
       {py::function<treadle_version>("version"),
+       py::function<onnxruntime_version>("onnxruntime_version", "", "The release whose names and behaviours are offered"),
        py::function<check_model>("check_model", "path, bytes, flags", "A report as JSON"),
        py::function<infer_model>("infer_model", "path, bytes, flags"),
        py::function<parse_text>("parse_text", "part, text"),

@@ -10,13 +10,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from . import _core
 from ._capi import SessionIOBinding, is_dlpack_uint8_tensor
 from ._devices import ArenaExtendStrategy, get_hardware_devices
 from ._options import SessionOptions
 from ._session import check_and_normalize_provider_args
 
 # The release whose names and behaviours are offered; programs compare it.
-ONNXRUNTIME_VERSION = "1.31.1"
+ONNXRUNTIME_VERSION: str = _core.onnxruntime_version()
 
 # Holds a package that installs the alias, and the metadata of a distribution, both called onnxruntime. Processes find them
 # by PYTHONPATH, or by the sys.path that multiprocessing hands on.
