@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import _core
+from . import _core, _few_bits
 from ._capi import SessionIOBinding, is_dlpack_uint8_tensor
 from ._devices import ArenaExtendStrategy, get_hardware_devices
 from ._options import SessionOptions
@@ -123,6 +123,7 @@ def _inner_names() -> dict[str, Any]:
         "get_default_session_options": SessionOptions,
         "get_hardware_devices": get_hardware_devices,
         "is_dlpack_uint8_tensor": is_dlpack_uint8_tensor,
+        **{name: getattr(_few_bits, name) for name in _few_bits.__all__},
     }
 
 
