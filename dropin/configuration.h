@@ -1,6 +1,8 @@
 // Configuration entries of onnxruntime's, and variables of the environment, that ask for what treadle does not do.
 #pragma once
 
+#include <string_view>
+
 #include "environment.h"
 #include "pairs.h"
 

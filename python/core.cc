@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "dropin/quiet_entries.h"
 #include "dropin/version.h"
 #include "session.h"
 #include "support.h"
@@ -22,6 +23,19 @@ py::Object operators() {
 
 const char* onnxruntime_version() {
   return treadle::dropin::kOnnxruntimeVersion;
+}
+
+// Whether nobody has to be told of a configuration entry of a session, or of a run, that has no effect.
+bool is_quiet_entry(bool of_run, const char* key, const char* value) {
+  using treadle::dropin::Owner;
+  return treadle::dropin::is_quiet(of_run ? Owner::kRun : Owner::kSession, key, value);
+}
+
+// Whether `callback` has taken a message. sys.unraisablehook gets what it raises.
+bool tell(PyObject* callback, PyObject* arguments) {
+  const py::Object result = py::Object::take(PyObject_Call(callback, arguments, nullptr));
+  if (!result) PyErr_WriteUnraisable(callback);
+  return static_cast<bool>(result);
 }
 
 py::Object encoded_path(PyObject* path) {
@@ -117,12 +131,15 @@ void define_module(PyObject* module) {
   py::define_functions(
       module,
       {py::function<treadle_version>("version"),
-       py::function<onnxruntime_version>("onnxruntime_version", "", "The release whose names and behaviours are offered"),
+       py::function<onnxruntime_version>("onnxruntime_version", "",
+                                         "The release whose names and behaviours are offered"),
        py::function<check_model>("check_model", "path, bytes, flags", "A report as JSON"),
        py::function<infer_model>("infer_model", "path, bytes, flags"),
        py::function<parse_text>("parse_text", "part, text"),
        py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
        py::function<open_operator_library>("open_operator_library", "path"),
+       py::function<is_quiet_entry>("is_quiet_entry", "of_run, key, value"),
+       py::function<tell>("tell", "callback, arguments", "Whether a function took a message"),
        py::function<read_file>("read_file", "path", "The bytes of a regular file, or of a pipe"),
        py::function<treadle_set_seed>("set_seed", "seed"),
        py::function<operators>("operators", "", "Every operator as a line of JSON"),

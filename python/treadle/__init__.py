@@ -10,6 +10,7 @@ treadle's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -54,7 +55,7 @@ from ._errors import (
     NotImplemented,  # noqa: A004 - onnxruntime's name
     RuntimeException,
 )
-from ._ignored import warn_once
+from ._ignored import check_severity, listen, set_least_severity, warn_once
 from ._model import ModelMetadata, NodeArg, Problem, check, infer_shapes
 from ._operators import op
 from ._options import (
@@ -98,17 +99,35 @@ def print_debug_info() -> None:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """From 0 (verbose) to 4 (fatal errors). The library prints nothing, which is what 2 and above ask for."""
-    if not 0 <= severity <= 4:
-        raise RuntimeError(f"Invalid logging severity {severity}. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
+    """From 0 (verbose) to 4 (fatal errors). All of treadle's messages are warnings (2): from 3 on, the function of
+    `set_default_logger_callback` gets none.
+    """
+    set_least_severity(severity)
     if severity < 2:
-        warn_once(f"set_default_logger_severity({severity}) has no effect: treadle prints no messages")
+        warn_once(f"set_default_logger_severity({severity}) has no effect: all of treadle's messages are warnings")
+
+
+def set_default_logger_callback(
+    callback: Callable[[int, str, str, str, str], object] | None, severity: int = 2
+) -> None:
+    """Calls `callback` with each message, in place of a warning; None ends that.
+
+    Its arguments are the severity (2), "treadle", an empty text, the file and line that led to the message, and the message.
+    `severity` is that of `set_default_logger_severity`. A message of which the callback raises, or that comes while it runs,
+    is a warning; sys.unraisablehook gets what it raises. RuntimeError for what is no function or no severity.
+    """
+    check_severity(severity)
+    if callback is not None:
+        if not callable(callback):
+            raise RuntimeError(f"callback must be a callable, found a {type(callback).__name__}")
+        set_least_severity(severity)
+    listen(callback)
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """The library prints nothing, which is what 0 asks for."""
+    """All messages are warnings, which is what 0 asks for."""
     if verbosity > 0:
-        warn_once(f"set_default_logger_verbosity({verbosity}) has no effect: treadle prints no messages")
+        warn_once(f"set_default_logger_verbosity({verbosity}) has no effect: all of treadle's messages are warnings")
 
 
 def disable_telemetry_events() -> None:
@@ -225,6 +244,7 @@ __all__ = [
     "preload_dlls",
     "print_debug_info",
     "register_execution_provider_library",
+    "set_default_logger_callback",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_global_thread_pool_sizes",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, overload
 from . import _core
 from ._errors import Fail, InvalidArgument
 from ._errors import NotImplemented as NotSupported
-from ._ignored import warn_once
 
 
 class OrtDeviceVendorId(enum.IntEnum):
@@ -438,15 +437,13 @@ def get_hardware_devices() -> list[OrtHardwareDevice]:
 
 
 def create_and_register_allocator(memory_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None = None, /) -> None:
-    """Checks its arguments. treadle's sessions plan their memory themselves; sizes of an arena warn once without effect."""
+    """Checks its arguments. treadle's sessions plan their memory themselves."""
     if not isinstance(memory_info, OrtMemoryInfo):
         raise TypeError(f"memory_info is an OrtMemoryInfo, not a {type(memory_info).__name__}")
     if memory_info._device_type != OrtMemoryInfoDeviceType.CPU:
         raise InvalidArgument(f"allocators are of the CPU's memory, not of {memory_info!r}")
     if arena_cfg is not None and not isinstance(arena_cfg, OrtArenaCfg):
         raise TypeError(f"arena_cfg is an OrtArenaCfg or None, not a {type(arena_cfg).__name__}")
-    if arena_cfg is not None:
-        warn_once(f"{arena_cfg!r} has no effect: memory is planned before a run and kept for the next")
 
 
 def create_and_register_allocator_v2(
@@ -456,8 +453,6 @@ def create_and_register_allocator_v2(
     if provider != "CPUExecutionProvider":
         raise InvalidArgument(f"there is no provider '{provider}', only 'CPUExecutionProvider'")
     create_and_register_allocator(memory_info, arena_cfg)
-    for name, value in options.items():
-        warn_once(f"the option '{name}' = '{value}' of {provider} has no effect")
 
 
 def register_execution_provider_library(name: str, path: str) -> None:

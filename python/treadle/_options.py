@@ -1,7 +1,8 @@
 """Options of sessions and runs, by onnxruntime's names.
 
 All of onnxruntime's are kept and can be read back. One that asks for what treadle does not do says so once, as a
-UserWarning; one that asks for what treadle does anyway says nothing.
+UserWarning. One that asks for what treadle does anyway says nothing, and neither does one on which nothing depends that a
+program can see: no result, no file and no message.
 """
 
 from __future__ import annotations
@@ -57,38 +58,25 @@ def _path(value: Any) -> str:
     return os.fsdecode(value)
 
 
-_PRINTS_NOTHING = "treadle prints no messages"
-_ONE_OR_OPEN = (0, 1)  # numbers of threads
+_ALL_ARE_WARNINGS = "all of treadle's messages are warnings"
 
-# By option: what makes its value, the values that ask for what treadle does anyway (None: any), and what is so instead.
+# By option: what makes its value, the values of which nobody has to be told (None: any), and what is so instead of others.
 _Option = tuple[Callable[[Any], Any], tuple[Any, ...] | None, str]
 _LOGGING: dict[str, _Option] = {
-    "log_severity_level": (operator.index, (-1, 2, 3, 4), _PRINTS_NOTHING),
-    "log_verbosity_level": (operator.index, (0,), _PRINTS_NOTHING),
-    "logid": (str, ("",), _PRINTS_NOTHING),
+    "log_severity_level": (operator.index, (-1, 2, 3, 4), _ALL_ARE_WARNINGS),
+    "log_verbosity_level": (operator.index, (0,), _ALL_ARE_WARNINGS),
+    "logid": (str, None, ""),
 }
 _SESSION: dict[str, _Option] = {
     **_LOGGING,
-    "enable_cpu_mem_arena": (_truth, (True,), "memory is planned before a run and kept for the next"),
-    "enable_mem_pattern": (_truth, (True,), "memory is planned before a run"),
-    "enable_mem_reuse": (_truth, (True,), "values share memory by plan"),
+    "enable_cpu_mem_arena": (_truth, None, ""),
+    "enable_mem_pattern": (_truth, None, ""),
+    "enable_mem_reuse": (_truth, None, ""),
     "enable_profiling": (_truth, None, ""),
-    "execution_mode": (
-        ExecutionMode,
-        (ExecutionMode.ORT_SEQUENTIAL,),
-        "treadle itself finds what may run at the same time",
-    ),
-    "execution_order": (ExecutionOrder, (ExecutionOrder.DEFAULT,), "treadle orders nodes itself"),
-    "graph_optimization_level": (
-        GraphOptimizationLevel,
-        tuple(level for level in GraphOptimizationLevel if level != GraphOptimizationLevel.ORT_ENABLE_BASIC),
-        "treadle has two levels, and this one means all rewrites",
-    ),
-    "inter_op_num_threads": (
-        operator.index,
-        _ONE_OR_OPEN,
-        "threads share the work of operators: see intra_op_num_threads",
-    ),
+    "execution_mode": (ExecutionMode, None, ""),
+    "execution_order": (ExecutionOrder, None, ""),
+    "graph_optimization_level": (GraphOptimizationLevel, None, ""),
+    "inter_op_num_threads": (operator.index, None, ""),
     "intra_op_num_threads": (operator.index, None, ""),
     "optimized_model_filepath": (_path, None, ""),
     "profile_file_prefix": (_path, None, ""),
@@ -97,7 +85,7 @@ _SESSION: dict[str, _Option] = {
 }
 _RUN: dict[str, _Option] = {
     **_LOGGING,
-    "only_execute_path_to_fetches": (_truth, (False,), "a run computes all outputs"),
+    "only_execute_path_to_fetches": (_truth, None, ""),
 }
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
@@ -105,15 +93,8 @@ _FOLDER = "session.model_external_initializers_file_folder_path"
 _WEIGHTS_FILE = "session.optimized_model_external_initializers_file_name"
 _WEIGHTS_SIZE = "session.optimized_model_external_initializers_min_size_in_bytes"
 _ASSIGNMENT = "session.record_ep_graph_assignment_info"
-# Entries of onnxruntime's that are kept to: of all values, or of one.
-_ENTRIES: dict[str, str | None] = {
-    _FOLDER: None,
-    _ASSIGNMENT: None,
-    _WEIGHTS_FILE: None,
-    _WEIGHTS_SIZE: None,
-    "session.load_model_format": None,  # a file says what it is
-    "session.save_model_format": "ONNX",
-}
+# Entries of onnxruntime's that have an effect in Python. Of others the extension knows which say nothing.
+_ENTRIES = (_FOLDER, _ASSIGNMENT, _WEIGHTS_FILE, _WEIGHTS_SIZE)
 
 
 def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hint: str) -> Any:
@@ -148,8 +129,6 @@ def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_thr
     global _global_threads
     if _global_threads is not None:
         raise Fail("Global thread pools have already been created, cannot replace them")
-    if inter_op_num_threads not in _ONE_OR_OPEN:
-        warn_once(f"inter_op_num_threads = {inter_op_num_threads} has no effect: {_SESSION['inter_op_num_threads'][2]}")
     _global_threads = max(0, operator.index(intra_op_num_threads))
 
 
@@ -265,12 +244,12 @@ class SessionOptions:
         self._load_flag.set(bool(on))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Sets a configuration entry: treadle's own begin with "treadle."; others are kept, and warn once without effect.
+        """Sets a configuration entry: treadle's own begin with "treadle."; others are kept, and may warn that they have no effect.
 
         A wrong name or value of treadle's own is InvalidArgument when a session is made.
         """
         key, value = str(key), str(value)
-        if not key.startswith("treadle.") and (key not in _ENTRIES or _ENTRIES[key] not in (None, value.upper())):
+        if key not in _ENTRIES and not _core.is_quiet_entry(False, key, value):
             hint = suggestion(key, _ENTRIES) or "; treadle's own begin with 'treadle.'"
             warn_once(f"the configuration entry '{key}' = '{value}' has no effect{hint}")
         self._entries[key] = value
@@ -321,11 +300,12 @@ class SessionOptions:
         self._operator_libraries.append(os.path.abspath(path) if os.path.exists(path) else path)
 
     def add_provider(self, name: str, options: Mapping[str, str], /) -> None:
-        """Names the provider that runs the model; RuntimeError for any but "CPUExecutionProvider". Its options warn once."""
+        """Names the provider that runs the model; RuntimeError for any but "CPUExecutionProvider".
+
+        No result depends on the options of that provider, as in onnxruntime.
+        """
         if name != "CPUExecutionProvider":
             raise RuntimeError(f"Unknown Provider Type: {name}")
-        for key, value in options.items():
-            warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
         self._has_providers = True
 
     def add_provider_for_devices(self, devices: Sequence[OrtEpDevice], options: Mapping[str, str], /) -> None:
@@ -421,9 +401,11 @@ class RunOptions(_core.RunOptions):
         self.terminate = state["terminate"]
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keeps the entry, and warns once that it has no effect."""
-        warn_once(f"the configuration entry '{key}' = '{value}' of a run has no effect")
-        self._entries[str(key)] = str(value)
+        """Keeps the entry, and may warn once that it has no effect."""
+        key, value = str(key), str(value)
+        if not _core.is_quiet_entry(True, key, value):
+            warn_once(f"the configuration entry '{key}' = '{value}' of a run has no effect")
+        self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
         """The value that an entry was set to; RuntimeError where it was not set."""

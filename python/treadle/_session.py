@@ -105,9 +105,6 @@ def _normalize_providers(
         warn_once("provider_options without providers have no effect")
     names, options = check_and_normalize_provider_args(providers, provider_options, _PROVIDERS)
     found = {name: given for name, given in zip(names, options, strict=True) if name in _PROVIDERS}
-    for name, given in found.items():
-        for key, value in given.items():
-            warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
 

@@ -90,7 +90,9 @@ def test_misspelt_keywords_elsewhere_are_refused():
 
 # --- options
 
-NO_EFFECT = {
+NO_EFFECT = {"log_severity_level": 0, "log_verbosity_level": 1}
+# Nothing that a program can see depends on these.
+UNSEEN = {
     "enable_cpu_mem_arena": False,
     "enable_mem_pattern": False,
     "enable_mem_reuse": False,
@@ -98,8 +100,6 @@ NO_EFFECT = {
     "execution_order": treadle.ExecutionOrder.PRIORITY_BASED,
     "graph_optimization_level": treadle.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     "inter_op_num_threads": 4,
-    "log_severity_level": 0,
-    "log_verbosity_level": 1,
     "logid": "mine",
 }
 SO_ANYWAY = {
@@ -145,19 +145,115 @@ def test_options_without_effect_say_so_once_and_are_kept(name):
 
 def test_options_that_ask_for_what_is_so_say_nothing():
     options = treadle.SessionOptions()
-    for name, value in SO_ANYWAY.items():
+    for name, value in [*SO_ANYWAY.items(), *UNSEEN.items()]:
         assert said(lambda n=name, v=value: setattr(options, n, v)) == []
+        assert getattr(options, name) == value
     run = treadle.RunOptions()
-    assert said(lambda: setattr(run, "only_execute_path_to_fetches", False)) == []
+    for name, value in {"only_execute_path_to_fetches": True, "logid": "x"}.items():
+        assert said(lambda n=name, v=value: setattr(run, n, v)) == []
 
 
 def test_run_options_without_effect_say_so_once():
     run = treadle.RunOptions()
-    for name, value in {"log_severity_level": 1, "logid": "x", "only_execute_path_to_fetches": True}.items():
-        (message,) = said(lambda n=name, v=value: setattr(run, n, v))
-        assert f"RunOptions.{name}" in message
-    assert len(said(lambda: run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0"))) == 1
+    (message,) = said(lambda: setattr(run, "log_severity_level", 1))
+    assert "RunOptions.log_severity_level" in message
+    (message,) = said(lambda: run.add_run_config_entry("qnn.htp_perf_mode", "burst"))
+    assert "qnn.htp_perf_mode" in message
+    assert said(lambda: run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")) == []
     assert run.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
+
+
+def test_programs_that_onnxruntime_runs_quietly_are_quiet():
+    """What published packages set: memory, threads, and how threads wait."""
+
+    def program():
+        options = treadle.SessionOptions()
+        for key, value in QUIET_ENTRIES.items():
+            options.add_session_config_entry(key, value)
+        info = treadle.OrtMemoryInfo("Cpu", treadle.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, treadle.OrtMemType.DEFAULT)
+        treadle.create_and_register_allocator(info, treadle.OrtArenaCfg({"max_mem": 1 << 20}))
+        treadle.create_and_register_allocator_v2("CPUExecutionProvider", info, {"a": "b"})
+        provider = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
+        treadle.InferenceSession(models.add(), options, providers=[provider])
+        options.add_provider(*provider)
+
+    assert said(program) == []
+
+
+QUIET_ENTRIES = {
+    "session.disable_prepacking": "1",
+    "session.dynamic_block_base": "4",
+    "session.external_data_loader.threads": "2",
+    "session.force_spinning_stop": "1",
+    "session.inter_op.allow_spinning": "1",
+    "session.inter_op.spin_duration_us": "10",
+    "session.intra_op.allow_spinning": "0",
+    "session.intra_op.spin_backoff_max": "4",
+    "session.intra_op_thread_affinities": "1;2",
+    "session.prepack.enable_parallel": "1",
+    "session.save_external_prepacked_constant_initializers": "1",
+    "session.set_denormal_as_zero": "0",
+    "session.use_device_allocator_for_initializers": "1",
+    "session.use_env_allocators": "1",
+    "session.use_ort_model_bytes_directly": "1",
+}
+
+
+@pytest.mark.parametrize("key", QUIET_ENTRIES)
+def test_each_entry_that_is_quiet(key):
+    assert said(lambda: treadle.SessionOptions().add_session_config_entry(key, QUIET_ENTRIES[key])) == []
+
+
+# --- a program's own function for messages
+
+
+@pytest.fixture
+def logged():
+    messages = []
+    treadle.set_default_logger_callback(lambda *message: messages.append(message))
+    yield messages
+    treadle.set_default_logger_callback(None)
+    treadle.set_default_logger_severity(2)
+
+
+def with_message():
+    treadle.SessionOptions().add_session_config_entry("session.disable_quant_qdq", "1")
+
+
+def test_a_callback_gets_each_message_in_place_of_a_warning(logged):
+    assert said(with_message) == []
+    assert len(logged) == 2  # `said` acts twice: there is no limit to messages, as there is to warnings
+    severity, category, _, place, message = logged[0]
+    assert (severity, category) == (2, "treadle") and "session.disable_quant_qdq" in message
+    assert place.startswith(f"{__file__}:")
+    treadle.set_default_logger_callback(None)
+    assert len(said(with_message)) == 1 and len(logged) == 2
+
+
+def test_severities_keep_messages_back(logged):
+    treadle.set_default_logger_severity(3)
+    assert said(with_message) == [] and logged == []
+    treadle.set_default_logger_callback(lambda *message: logged.append(message), 4)
+    assert said(with_message) == [] and logged == []
+    for wrong in ((None, 5), (logged.append, -1), (3, 2)):
+        with pytest.raises(RuntimeError, match="severity|callable"):
+            treadle.set_default_logger_callback(*wrong)
+
+
+def test_a_callback_that_raises_or_causes_a_message(logged, monkeypatch):
+    raised = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+
+    def callback(*_):
+        with_message()  # comes as a warning: the callback is running
+        raise ValueError("no")
+
+    treadle.set_default_logger_callback(callback)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with_message()
+    assert len(caught) == 1
+    assert [type(found.exc_value) for found in raised] == [ValueError]
 
 
 def test_options_of_wrong_types_are_refused():
@@ -232,10 +328,8 @@ def test_a_size_of_weights_that_is_no_number(tmp_path):
 
 def test_providers_and_their_options():
     assert len(said(lambda: treadle.InferenceSession(models.add(), provider_options=[{"a": 1}]))) == 1
-    (message,) = said(
-        lambda: treadle.InferenceSession(models.add(), providers=[("CPUExecutionProvider", {"use_arena": "1"})])
-    )
-    assert "use_arena" in message
+    with_options = [("CPUExecutionProvider", {"use_arena": "1"})]
+    assert said(lambda: treadle.InferenceSession(models.add(), providers=with_options)) == []
 
 
 def test_functions_without_effect():
