@@ -25,15 +25,16 @@ constexpr bool is_needed_handle(size_t position) {
   return kIsHandleOf<P, OrtValue, OrtIoBinding, OrtTensorTypeAndShapeInfo>;
 }
 
-// A place for a handle, a text or a list; behind all other parameters, for a number as well.
+// A place that the function writes to: for a handle, a text, a list or a number. `sized`: a count or a place for one
+// follows, so it is room for several elements, and NULL may ask how many there are.
 template <class P>
-constexpr bool is_result(bool last) {
+constexpr bool is_result(bool sized) {
   if (!std::is_pointer_v<P> || std::is_const_v<Pointee<P>>) return false;
   if (std::is_pointer_v<Pointee<P>>) return true;
-  return last && (std::is_arithmetic_v<Pointee<P>> || std::is_enum_v<Pointee<P>>);
+  return !sized && (std::is_arithmetic_v<Pointee<P>> || std::is_enum_v<Pointee<P>>);
 }
 
-// Of names or values, for which there is one number behind all such lists.
+// Arrays of names, values or buffers. One count follows them all, and no element may be missing.
 template <class P>
 constexpr bool is_list() {
   return std::is_pointer_v<Pointee<P>> && std::is_const_v<Pointee<P>>;
@@ -45,46 +46,79 @@ constexpr bool is_array() {
   return !std::is_function_v<Pointee<P>> && !std::is_class_v<std::remove_const_t<Pointee<P>>>;
 }
 
-// The position, from 1 on, of the first argument that is missing; 0: none is. An array may be missing where it is
-// empty. `kOptional`: bits of the arguments, counted likewise, that may be.
+// An argument that is NULL, or one of its elements.
+struct Missing {
+  size_t position = 0;  // from 1 on; 0: nothing is missing
+  bool is_element = false;
+  size_t element = 0;
+
+  explicit operator bool() const { return position != 0; }
+};
+
+// Where the arguments of a function are counts, and what they say.
+template <class... Parameters>
+struct Counts {
+  static constexpr size_t kCount = sizeof...(Parameters);
+  static constexpr std::array<bool, kCount> kIsCount = {std::is_same_v<Parameters, size_t>...};
+  static constexpr std::array<bool, kCount> kIsPlaceOfCount = {std::is_same_v<Parameters, size_t*>...};
+  std::array<size_t, kCount> values{};
+
+  explicit Counts(const Parameters&... arguments) {
+    size_t i = 0;
+    const auto note = [&](const auto& argument) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(argument)>, size_t>) values[i] = argument;
+      ++i;
+    };
+    (note(arguments), ...);
+  }
+  // Whether argument `at` is room for as many elements as the next argument says, or is asked to say.
+  static constexpr bool is_sized(size_t at) { return at + 1 < kCount && (kIsCount[at + 1] || kIsPlaceOfCount[at + 1]); }
+  // The argument that counts the elements of argument `at`; kCount: none does.
+  static constexpr size_t of(size_t at, bool list) {
+    size_t count = at + 1;
+    while (list && count < kCount && !kIsCount[count]) ++count;
+    return count < kCount && kIsCount[count] ? count : kCount;
+  }
+};
+
+// The first argument, or element of one, that is missing. An array may be missing where it is empty. `kOptional`: bits
+// of the arguments, counted from 1 on, that may be.
 template <unsigned kOptional, class... Parameters>
-size_t missing_argument(const Parameters&... arguments) {
-  constexpr size_t kCount = sizeof...(Parameters);
-  constexpr std::array<bool, kCount> kIsCount = {std::is_same_v<Parameters, size_t>...};
-  std::array<size_t, kCount> counts{};
-  size_t i = 0;
-  const auto note = [&](const auto& argument) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(argument)>, size_t>) counts[i] = argument;
-    ++i;
-  };
-  (note(arguments), ...);
-  size_t at = 0, missing = 0;
+Missing missing_argument(const Parameters&... arguments) {
+  using Of = Counts<Parameters...>;
+  const Of counts(arguments...);
+  Missing missing;
+  size_t at = 0;
   const auto look = [&](const auto& argument) {
     using P = std::remove_cvref_t<decltype(argument)>;
+    const size_t here = at++;
     if constexpr (std::is_pointer_v<P>) {
-      const bool last = at + 1 == kCount;
-      size_t count = at + 1;  // the argument that says how many elements there are
-      if (is_list<P>()) {
-        while (count < kCount && !kIsCount[count]) ++count;
+      if (missing) return;
+      const size_t counted = Of::of(here, is_list<P>());
+      const bool array = counted < Of::kCount;
+      const size_t elements = array ? counts.values[counted] : 0;
+      const bool needed = is_needed_handle<P>(here) || std::is_same_v<P, const char*> ||
+                          (array ? elements > 0 && is_array<P>() : is_result<P>(Of::is_sized(here)));
+      const bool optional = kOptional >> (here + 1) & 1;
+      if (needed && !optional && !argument) missing = {here + 1};
+      if constexpr (is_list<P>()) {
+        for (size_t i = 0; argument && i < elements && !missing; ++i) {
+          if (!argument[i]) missing = {here + 1, true, i};
+        }
       }
-      const bool array = count < kCount && kIsCount[count], filled = array && counts[count] > 0;
-      const bool needed = is_needed_handle<P>(at) || std::is_same_v<P, const char*> ||
-                          (array ? filled && is_array<P>() : is_result<P>(last));
-      const bool optional = kOptional >> (at + 1) & 1;
-      if (missing == 0 && needed && !optional && !argument) missing = at + 1;
     }
-    ++at;
   };
   (look(arguments), ...);
   return missing;
 }
 
 // "argument 2 (OrtValue*) is NULL", where `types` are all of the function's, with commas between them.
-inline std::string say_missing(std::string_view types, size_t position) {
-  for (size_t i = 1; i < position; ++i) types.remove_prefix(types.find(',') + 1);
+inline std::string say_missing(std::string_view types, const Missing& missing) {
+  for (size_t i = 1; i < missing.position; ++i) types.remove_prefix(types.find(',') + 1);
   types = types.substr(0, types.find(','));
   types.remove_prefix(types.find_first_not_of(' '));
-  return "argument " + std::to_string(position) + " (" + std::string(types) + ") is NULL";
+  const std::string element = missing.is_element ? "element " + std::to_string(missing.element) + " of " : "";
+  return element + "argument " + std::to_string(missing.position) + " (" + std::string(types) + ") is NULL";
 }
 
 }  // namespace treadle::dropin

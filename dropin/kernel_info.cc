@@ -226,6 +226,7 @@ void KernelContext_GetScratchBuffer(const OrtKernelContext* context, const OrtMe
 }
 // One part after the other: the threads of a run share its nodes, and a node of a library's is one of these.
 void KernelContext_ParallelFor(const OrtKernelContext*, void (*fn)(void*, size_t), size_t total, size_t, void* data) {
+  require(fn, "KernelContext_ParallelFor: argument 2 (void (*)(void*, size_t)) is NULL");
   for (size_t i = 0; i < total; ++i) fn(data, i);
 }
 

@@ -24,6 +24,7 @@ struct CpuAllocator : OrtAllocator {
     Free = [](OrtAllocator*, void* memory) { std::free(memory); };
     Info = [](const OrtAllocator*) { return &cpu_memory(); };
     GetStats = [](const OrtAllocator*, OrtKeyValuePairs** out) -> OrtStatus* {
+      if (!out) return make_status(ORT_INVALID_ARGUMENT, "GetStats: argument 2 (OrtKeyValuePairs**) is NULL");
       *out = new OrtKeyValuePairs;
       return nullptr;
     };

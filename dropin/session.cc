@@ -296,7 +296,7 @@ void Run(OrtSession* session, const OrtRunOptions* options, const char* const* n
 void RunAsync(OrtSession* session, const OrtRunOptions* options, const char* const* names,
               const OrtValue* const* inputs, size_t count, const char* const* output_names, size_t output_count,
               OrtValue** outputs, RunAsyncCallbackFn callback, void* user_data) {
-  require(callback, "the function that is told of the end of a run is missing");
+  require(callback, "RunAsync: argument 9 (RunAsyncCallbackFn) is NULL");
   std::thread([=] {
     OrtStatus* status = nullptr;
     try {

@@ -33,7 +33,7 @@ enum Position : size_t {
 #undef X
 };
 
-[[gnu::cold]] OrtStatus* refuse_missing(size_t entry, size_t argument) {
+[[gnu::cold]] OrtStatus* refuse_missing(size_t entry, const Missing& argument) {
   const Description& description = kDescriptions[entry];
   return make_status(ORT_INVALID_ARGUMENT,
                      std::string(description.name) + ": " + say_missing(description.parameters, argument));
@@ -63,7 +63,7 @@ template <size_t kEntry, class Result, class... Parameters, Result (*kFunction)(
 struct Entry<kEntry, kFunction> {
   static OrtStatus* gives_status(Parameters... parameters) noexcept {
     try {
-      const size_t missing = missing_argument<optional_arguments(kEntry)>(parameters...);
+      const Missing missing = missing_argument<optional_arguments(kEntry)>(parameters...);
       if (missing) return refuse_missing(kEntry, missing);
       kFunction(parameters...);
       return nullptr;
@@ -74,7 +74,7 @@ struct Entry<kEntry, kFunction> {
   // One that has no way to say what failed.
   static Result gives_nothing_on_failure(Parameters... parameters) noexcept {
     try {
-      if (missing_argument<optional_arguments(kEntry)>(parameters...) == 0) return kFunction(parameters...);
+      if (!missing_argument<optional_arguments(kEntry)>(parameters...)) return kFunction(parameters...);
     } catch (...) {
     }
     if constexpr (!std::is_void_v<Result>) return Result{};

@@ -445,7 +445,8 @@ void GetStringTensorElement(const OrtValue* value, size_t size, size_t index, vo
     refuse_argument("text " + std::to_string(index) + " takes " + std::to_string(text.size()) +
                     " bytes, found room for " + std::to_string(size));
   }
-  std::memcpy(out, text.data(), text.size());
+  require(out || text.empty(), "GetStringTensorElement: argument 4 (void*) is NULL");
+  if (!text.empty()) std::memcpy(out, text.data(), text.size());
 }
 
 // --- sequences and maps

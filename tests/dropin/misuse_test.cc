@@ -7,71 +7,12 @@
 #include <limits>
 #include <set>
 
-#include "tests/dropin/function_table.h"
+#include "tests/dropin/handles.h"
 
 namespace {
 
 using namespace treadle::table_tests;
 using testing::HasSubstr;
-
-// A handle of its type for the first parameter of a function; null: there is none to be had.
-class Handles {
- public:
-  Handles()
-      : session_(open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"))),
-        options_(make<SessionOptions>(ort().CreateSessionOptions)),
-        run_(make<RunOptions>(ort().CreateRunOptions)),
-        memory_(make<MemoryInfo>(ort().CreateCpuMemoryInfo, OrtArenaAllocator, OrtMemTypeDefault)),
-        binding_(make<IoBinding>(ort().CreateIoBinding, session_.get())),
-        value_(lend(numbers_, {2}, kFloat)),
-        type_(make<TypeInfo>(ort().GetTypeInfo, value_.get())),
-        tensor_(make<TensorTypeAndShapeInfo>(ort().GetTensorTypeAndShape, value_.get())),
-        metadata_(make<ModelMetadata>(ort().SessionGetModelMetadata, session_.get())) {
-    ort().CreateKeyValuePairs(&pairs_);
-  }
-  ~Handles() { ort().ReleaseKeyValuePairs(pairs_); }
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
-
-  template <class T>
-  T first() const {
-    if constexpr (std::is_pointer_v<T>) {
-      return find<std::remove_cv_t<std::remove_pointer_t<T>>>();
-    } else {
-      return T{};
-    }
-  }
-
- private:
-  template <class T>
-  T* find() const {
-    if constexpr (std::is_same_v<T, OrtSession>) return session_.get();
-    if constexpr (std::is_same_v<T, OrtSessionOptions>) return options_.get();
-    if constexpr (std::is_same_v<T, OrtRunOptions>) return run_.get();
-    if constexpr (std::is_same_v<T, OrtMemoryInfo>) return memory_.get();
-    if constexpr (std::is_same_v<T, OrtIoBinding>) return binding_.get();
-    if constexpr (std::is_same_v<T, OrtValue>) return value_.get();
-    if constexpr (std::is_same_v<T, OrtTypeInfo>) return type_.get();
-    if constexpr (std::is_same_v<T, OrtTensorTypeAndShapeInfo>) return tensor_.get();
-    if constexpr (std::is_same_v<T, OrtModelMetadata>) return metadata_.get();
-    if constexpr (std::is_same_v<T, OrtKeyValuePairs>) return pairs_;
-    if constexpr (std::is_same_v<T, OrtAllocator>) return allocator();
-    if constexpr (std::is_same_v<T, OrtEnv>) return environment().get();
-    return nullptr;
-  }
-
-  std::vector<float> numbers_ = {1, 2};
-  Session session_;
-  SessionOptions options_;
-  RunOptions run_;
-  MemoryInfo memory_;
-  IoBinding binding_;
-  Value value_;
-  TypeInfo type_;
-  TensorTypeAndShapeInfo tensor_;
-  ModelMetadata metadata_;
-  OrtKeyValuePairs* pairs_ = nullptr;
-};
 
 // Numbers that make no sense, and no pointers.
 template <class T>

@@ -1,0 +1,259 @@
+// Every function of libonnxruntime.so, with every argument and every element of every array NULL in turn: each call
+// ends, and where the argument is needed, with a status that names the argument. Each call runs in a process of its
+// own.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "tests/dropin/handles.h"
+
+namespace {
+
+using namespace treadle::table_tests;
+
+// Arguments of a call that lacks nothing: handles, and otherwise an array of one element or room for one result.
+class Plausible {
+ public:
+  explicit Plausible(const Handles& handles) : handles_(handles) {}
+
+  template <class T>
+  T argument() {
+    using Target = std::remove_const_t<std::remove_pointer_t<T>>;
+    if constexpr (std::is_same_v<T, size_t>) {
+      return 1;
+    } else if constexpr (std::is_same_v<T, const char*>) {
+      return "x";
+    } else if constexpr (std::is_same_v<T, const char* const*> || std::is_same_v<T, const char**>) {
+      return names_;
+    } else if constexpr (!std::is_pointer_v<T> || std::is_function_v<Target>) {
+      return T{};
+    } else if constexpr (std::is_pointer_v<Target>) {
+      using Element = std::remove_const_t<std::remove_pointer_t<Target>>;
+      places_[0] = room_;
+      if constexpr (std::is_class_v<Element>) places_[0] = handles_.first<Element*>();
+      return static_cast<T>(static_cast<void*>(places_));
+    } else if constexpr (std::is_class_v<Target>) {
+      return handles_.first<T>();
+    } else {
+      room_[0] = 2;  // the size of an axis, the room for a text
+      return static_cast<T>(static_cast<void*>(room_));
+    }
+  }
+
+ private:
+  const Handles& handles_;
+  const char* names_[1] = {"x"};
+  void* places_[8] = {};
+  alignas(64) int64_t room_[64] = {};
+};
+
+enum class Said { kNothing = 40, kNamed, kOther };
+
+// What a call says in a process of its own: that `argument` is NULL, something else, or nothing. None: it crashed.
+template <class Call>
+std::optional<Said> said_apart(const std::string& argument, const Call& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string text = call();
+    const bool named = text.find(argument + " (") != std::string::npos && text.ends_with(" is NULL");
+    _exit(static_cast<int>(text.empty() ? Said::kNothing : named ? Said::kNamed : Said::kOther));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  if (code < static_cast<int>(Said::kNothing) || code > static_cast<int>(Said::kOther)) return std::nullopt;
+  return static_cast<Said>(code);
+}
+
+template <class Result, class... Parameters>
+std::string said(Result (*function)(Parameters...), const std::tuple<Parameters...>& arguments) {
+  if constexpr (std::is_same_v<Result, OrtStatus*>) {
+    const OrtStatus* const status = std::apply(function, arguments);
+    return status ? ort().GetErrorMessage(status) : "";
+  } else {
+    std::apply(function, arguments);
+    return "";
+  }
+}
+
+// What a function cannot do without, judged apart from dropin/arguments.h: a place for a handle, a text or a number,
+// and elements of arrays that it only reads. Room for several results may be NULL: that asks for their number.
+template <class P>
+constexpr bool is_place(bool before_count) {
+  using Target = std::remove_pointer_t<P>;
+  if (!std::is_pointer_v<P> || std::is_const_v<Target> || std::is_void_v<Target> || std::is_function_v<Target>)
+    return false;
+  return std::is_pointer_v<Target> || (!std::is_class_v<Target> && !before_count);
+}
+template <class P>
+constexpr bool reads_elements() {
+  using Target = std::remove_pointer_t<P>;
+  return std::is_pointer_v<P> && std::is_pointer_v<Target> && std::is_const_v<Target>;
+}
+
+class Nulls : public FunctionTable {
+ protected:
+  struct Counts {
+    int functions = 0, calls = 0, named = 0;
+  };
+
+  // Functions whose arguments NULL means something in, with the position of each.
+  static bool is_optional(const std::string& name, size_t position) {
+    static const std::set<std::pair<std::string, size_t>> kOptional = {{"CreateSharedAllocator", 6},
+                                                                       {"RegisterCustomOpsLibrary", 3}};
+    return kOptional.contains({name, position});
+  }
+
+  template <class Result, class... Parameters>
+  void look(const std::string& how, const std::string& name, Result (*function)(Parameters...),
+            const Handles& handles) {
+    if (how == "refused" || name.starts_with("Release") || sizeof...(Parameters) == 0) return;
+    ++counts_.functions;
+    if constexpr (sizeof...(Parameters) > 0) look_at(name, function, handles, std::index_sequence_for<Parameters...>());
+  }
+
+  Counts counts_;
+
+ private:
+  template <class First, class... Others>
+  static bool has_handle(const std::tuple<First, Others...>& arguments) {
+    if constexpr (std::is_pointer_v<First>) return std::get<0>(arguments) != nullptr;
+    return true;
+  }
+
+  template <class Result, class... Parameters, size_t... kPositions>
+  void look_at(const std::string& name, Result (*function)(Parameters...), const Handles& handles,
+               std::index_sequence<kPositions...>) {
+    constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
+    constexpr std::array<bool, sizeof...(Parameters) + 1> kIsCount = {
+        (std::is_same_v<Parameters, size_t> || std::is_same_v<Parameters, size_t*>)..., false};
+    const auto expect = [&](const std::string& argument, bool needed, auto&& call) {
+      ++counts_.calls;
+      const auto found = said_apart(argument, call);
+      ASSERT_TRUE(found) << name << " crashes without " << argument;
+      counts_.named += *found == Said::kNamed;
+      if (needed && kTells) EXPECT_EQ(*found, Said::kNamed) << name << " without " << argument;
+    };
+    const auto with = [&]<size_t kPosition>() {
+      using P = std::tuple_element_t<kPosition, std::tuple<Parameters...>>;
+      if constexpr (std::is_pointer_v<P>) {
+        std::vector<Plausible> plausible(sizeof...(Parameters), Plausible(handles));
+        std::tuple<Parameters...> arguments(plausible[kPositions].template argument<Parameters>()...);
+        const std::string argument = "argument " + std::to_string(kPosition + 1);
+        // Without a handle to call it on, a function says that.
+        const bool callable = kPosition == 0 || has_handle(arguments);
+        if constexpr (reads_elements<P>()) {
+          auto* const elements =
+              const_cast<std::remove_const_t<std::remove_pointer_t<P>>*>(std::get<kPosition>(arguments));
+          const auto whole = elements[0];
+          elements[0] = nullptr;
+          expect("element 0 of " + argument, callable, [&] { return said(function, arguments); });
+          elements[0] = whole;
+        }
+        std::get<kPosition>(arguments) = nullptr;
+        const bool needed = is_place<P>(kIsCount[kPosition + 1]) && !is_optional(name, kPosition + 1);
+        expect(argument, needed && callable, [&] { return said(function, arguments); });
+      }
+    };
+    (with.template operator()<kPositions>(), ...);
+  }
+};
+
+TEST_F(Nulls, InTurn) {
+  const Handles handles;
+#define X(how, name, ...) look(#how, #name, ort().name, handles);
+#include "dropin/entries.inc"
+#undef X
+  std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
+              counts_.named);
+}
+
+// Functions for operators need handles that only an operator's own functions are given.
+class NullsOfOperators : public Nulls {
+ protected:
+  void SetUp() override {
+    Nulls::SetUp();
+    test_ = this;
+    op_.version = 22;
+    op_.GetName = [](const OrtCustomOp*) { return "Looks"; };
+    op_.GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
+    op_.GetInputType = op_.GetOutputType = [](const OrtCustomOp*, size_t) { return kFloat; };
+    op_.GetInputTypeCount = op_.GetOutputTypeCount = [](const OrtCustomOp*) -> size_t { return 1; };
+    op_.GetInputCharacteristic =
+        op_.GetOutputCharacteristic = [](const OrtCustomOp*, size_t) { return INPUT_OUTPUT_REQUIRED; };
+    op_.GetInputMemoryType = [](const OrtCustomOp*, size_t) { return OrtMemTypeDefault; };
+    op_.GetVariadicInputMinArity = op_.GetVariadicInputHomogeneity = op_.GetVariadicOutputMinArity =
+        op_.GetVariadicOutputHomogeneity = [](const OrtCustomOp*) { return 0; };
+    op_.GetStartVersion = op_.GetEndVersion = [](const OrtCustomOp*) { return 1; };
+    op_.KernelDestroy = [](void*) {};
+    op_.CreateKernelV2 = [](const OrtCustomOp*, const OrtApi*, const OrtKernelInfo* info, void** out) -> OrtStatus* {
+      test_->look_at_all({.info = const_cast<OrtKernelInfo*>(info)});
+      *out = test_;
+      return nullptr;
+    };
+    op_.InferOutputShapeFn = [](const OrtCustomOp*, OrtShapeInferContext* inference) -> OrtStatus* {
+      if (!test_->inferred_) test_->look_at_all({.inference = inference});
+      test_->inferred_ = true;
+      return nullptr;
+    };
+    op_.KernelComputeV2 = [](void*, OrtKernelContext* context) -> OrtStatus* {
+      test_->look_at_all({.context = context});
+      const int64_t size = 1;
+      OrtValue* made = nullptr;
+      return ort().KernelContext_GetOutput(context, 0, &size, 1, &made);
+    };
+  }
+
+  OrtCustomOp op_ = {};
+
+ private:
+  static inline NullsOfOperators* test_ = nullptr;
+  bool inferred_ = false;
+
+  void look_at_all(const Handles::OfOperator& of_operator) {
+    Handles handles;
+    handles.of_operator = of_operator;
+#define X(how, name, ...) look_if_of_operator(#how, #name, ort().name, handles);
+#include "dropin/entries.inc"
+#undef X
+  }
+  template <class Result, class First, class... Parameters>
+  void look_if_of_operator(const char* how, const char* name, Result (*function)(First, Parameters...),
+                           const Handles& handles) {
+    using Target = std::remove_const_t<std::remove_pointer_t<First>>;
+    if constexpr (std::is_same_v<Target, OrtKernelInfo> || std::is_same_v<Target, OrtKernelContext> ||
+                  std::is_same_v<Target, OrtShapeInferContext>) {
+      if (handles.first<First>()) look(how, name, function, handles);
+    }
+  }
+  template <class Result>
+  void look_if_of_operator(const char*, const char*, Result (*)(), const Handles&) {}
+};
+
+TEST_F(NullsOfOperators, InTurn) {
+  const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
+  OrtCustomOpDomain* domain = nullptr;
+  check(ort().CreateCustomOpDomain("nulls", &domain));
+  check(ort().CustomOpDomain_Add(domain, &op_));
+  check(ort().AddCustomOpDomain(options.get(), domain));
+  {
+    const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"nulls\" : 1]>\n";
+    const Session session =
+        open(bytes_of(text + "g (float[1] x) => (float[1] y) { y = nulls.Looks(x) }"), options.get());
+    std::vector<float> x = {1};
+    const Value lent = lend(x, {1}, kFloat);
+    run(session.get(), {"x"}, {lent.get()}, {"y"});
+  }
+  ort().ReleaseCustomOpDomain(domain);
+  std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
+              counts_.named);
+}
+
+}  // namespace
