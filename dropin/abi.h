@@ -213,7 +213,7 @@ struct OrtApi {
 #include "entries.inc"
 #undef X
 };
-static_assert(sizeof(OrtApi) == 428 * sizeof(void*));
+static_assert(sizeof(OrtApi) == 429 * sizeof(void*));
 
 struct OrtApiBase {
   const OrtApi* (*GetApi)(uint32_t version);

@@ -70,7 +70,7 @@ treadle_code code_of(OrtErrorCode code) {
 }
 
 const OrtApi* table() {
-  return OrtGetApiBase()->GetApi(31);
+  return OrtGetApiBase()->GetApi(32);
 }
 
 treadle_status* to_engine(const Failure& failure) {

@@ -1,5 +1,8 @@
 // The one table of functions, and the two symbols by which programs come to it.
 
+#include <array>
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +15,9 @@ namespace treadle::dropin {
 namespace {
 
 // Programs read the numbers of the version; what follows them is for people.
-constexpr uint32_t kNewestVersion = 31;
+constexpr uint32_t kNewestVersion = 32;
+// Programs that were built for a few versions more get the table as well. They mostly call functions that it has.
+constexpr uint32_t kNewestServed = kNewestVersion + 16;
 const char* version_text() {
   static const std::string text = kOnnxruntimeVersion + std::string("+treadle.") + treadle_version();
   return text.c_str();
@@ -100,7 +105,7 @@ Result refuse(const char* name) {
   }
 }
 
-constexpr OrtApi kTable = {
+constexpr OrtApi kKnown = {
 #define TREADLE_ENTRY_ours(name, result, ...) .name = entry<result, kAt##name, &api::name>(),
 #define TREADLE_ENTRY_gives(name, result, ...) .name = &api::name,
 #define TREADLE_ENTRY_refused(name, result, ...) .name = +[](__VA_ARGS__) -> result { return refuse<result>(#name); },
@@ -112,8 +117,35 @@ constexpr OrtApi kTable = {
 #undef TREADLE_ENTRY_refused
 };
 
+// What later versions put behind the entries of kNewestVersion.
+template <size_t kEntry>
+OrtStatus* refuse_unknown() {
+  return make_status(ORT_NOT_IMPLEMENTED, "function " + std::to_string(kEntry) +
+                                              " of onnxruntime's C API is not among those of version " +
+                                              std::to_string(kNewestVersion) + ", the newest that treadle knows");
+}
+
+using Unknown = OrtStatus* (*)();
+constexpr size_t kUnknown = 512;  // three times as many as the last sixteen versions added
+
+struct Table {
+  OrtApi known;
+  std::array<Unknown, kUnknown> unknown;
+};
+constexpr size_t kKnownEntries = sizeof(OrtApi) / sizeof(Unknown);
+
+template <size_t... kEntries>
+consteval std::array<Unknown, kUnknown> unknown_entries(std::index_sequence<kEntries...>) {
+  return {&refuse_unknown<kKnownEntries + kEntries>...};
+}
+
+constexpr Table kTable = {kKnown, unknown_entries(std::make_index_sequence<kUnknown>())};
+
 const OrtApi* get_api(uint32_t version) {
-  return version >= 1 && version <= kNewestVersion ? &kTable : nullptr;
+  if (version >= 1 && version <= kNewestServed) return &kTable.known;
+  std::fprintf(stderr, "treadle: version %u of onnxruntime's C API was asked for, expected 1 to %u\n", version,
+               kNewestServed);
+  return nullptr;
 }
 
 constexpr OrtApiBase kBase = {get_api, version_text};

@@ -93,6 +93,22 @@ TEST_F(Misuse, SaysWhichArgumentIsMissing) {
             "CreateTensorAsOrtValue: argument 2 (const int64_t*) is NULL");
 }
 
+// A program that was built for a later version has functions that this table lacks.
+TEST_F(Misuse, FunctionsOfLaterVersions) {
+  for (const uint32_t version : {32U, 33U, 48U}) EXPECT_EQ(base()->GetApi(version), base()->GetApi(1)) << version;
+  EXPECT_EQ(base()->GetApi(49), nullptr);
+  const auto* const entries = reinterpret_cast<OrtStatus* (*const*)()>(base()->GetApi(48));
+  const size_t known = sizeof(OrtApi) / sizeof(void*);
+  for (const size_t entry : {known, known + 1, known + 200}) {
+    OrtStatus* const status = entries[entry]();
+    ASSERT_NE(status, nullptr);
+    EXPECT_EQ(ort().GetErrorCode(status), ORT_NOT_IMPLEMENTED);
+    EXPECT_THAT(ort().GetErrorMessage(status), HasSubstr("function " + std::to_string(entry) + " "));
+    EXPECT_THAT(ort().GetErrorMessage(status), HasSubstr("version 32"));
+    ort().ReleaseStatus(status);
+  }
+}
+
 class MisusedSession : public Misuse {
  protected:
   // What a run says of inputs of these names.
