@@ -240,11 +240,11 @@ TEST_F(Configuration, EntriesWithoutEffectAreTold) {
 TEST_F(Configuration, EntriesOfRunsAreToldOnce) {
   const Session session = opened();
   const RunOptions options = make<RunOptions>(ort().CreateRunOptions);
-  check(ort().AddRunConfigEntry(options.get(), "memory.enable_memory_arena_shrinkage", "cpu:0"));
+  check(ort().AddRunConfigEntry(options.get(), "gpu_graph_id", "1"));
   std::vector<float> x = {1};
   const Value lent = lend(x, {1}, kFloat);
   for (int i = 0; i < 2; ++i) run(session.get(), {"x"}, {lent.get()}, {"y"}, options.get());
-  EXPECT_THAT(told_, testing::ElementsAre(HasSubstr("memory.enable_memory_arena_shrinkage")));
+  EXPECT_THAT(told_, testing::ElementsAre(HasSubstr("gpu_graph_id")));
 }
 
 TEST_F(Configuration, OptionsInTheModelAreTold) {
