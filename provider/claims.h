@@ -20,15 +20,13 @@ struct Claim {
 // Values that nodes outside of the claim use, or that the graph gives.
 Values outputs_of(const Graph& graph, const Claim& claim);
 
-// A Loop, a Scan, or an If with one of them in a branch.
-bool runs_loop(const Node& node);
-// Whether treadle has a reason to run a node of a graph, or some node of it.
-bool is_seed(const Graph& graph, const Node& node, const Settings& settings);
-bool has_seeds(const Graph& graph, const Settings& settings);
+// Whether treadle would run the node, if it can, whatever surrounds it.
+bool is_wanted(const Graph& graph, const Node& node, const Settings& settings, Claiming claiming);
 
-// `accept` says whether a claim can be made. Claims share no node, only tensors cross their borders, and no path leads
-// out of a claim and back into it, not through other claims either.
-std::vector<Claim> find_claims(const Graph& graph, const Settings& settings,
-                               const std::function<bool(const Claim&)>& accept);
+using Accept = std::function<bool(const Claim&)>;  // says whether a claim can be made
+
+// Claims share no node, only tensors cross their borders, and no path leads out of a claim and back into it, not
+// through other claims either.
+std::vector<Claim> find_claims(const Graph& graph, const Settings& settings, Claiming claiming, const Accept& accept);
 
 }  // namespace treadle::provider

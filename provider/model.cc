@@ -118,10 +118,10 @@ Message attribute_message(const OrtOpAttr* attribute, const char* name) {
   return message;
 }
 
-Message value_message(const OrtValueInfo* value) {
+Message value_message(const OrtValueInfo* value, Message (*type)(const OrtTypeInfo*) = type_message) {
   Message message;
   message.text(field::kValueName, name_of(value));
-  message.message(field::kValueType, type_message(type_of(value)));
+  message.message(field::kValueType, type(type_of(value)));
   return message;
 }
 
@@ -216,7 +216,9 @@ void write_opsets(Message& model, const OrtGraph* graph) {
 
 }  // namespace
 
-std::string write_model(const OrtGraph* graph, std::span<const Node* const> nodes, const Values& outputs) {
+std::string write_model(const OrtGraph* graph, std::span<const Node* const> nodes, const Values& outputs,
+                        DeclaredSizes sizes) {
+  const auto type = sizes == DeclaredSizes::kTrusted ? type_message : unsized_message;
   Message written;
   for (const Node* node : nodes) written.message(field::kGraphNode, node_message(*node));
   written.text(field::kGraphName, "claimed");
@@ -224,10 +226,10 @@ std::string write_model(const OrtGraph* graph, std::span<const Node* const> node
     if (const OrtValue* contents = constant_of(value)) {
       written.message(field::kGraphInitializer, constant_message(contents, name_of(value)));
     } else {
-      written.message(field::kGraphInput, value_message(value));
+      written.message(field::kGraphInput, value_message(value, type));
     }
   }
-  for (const OrtValueInfo* value : outputs) written.message(field::kGraphOutput, value_message(value));
+  for (const OrtValueInfo* value : outputs) written.message(field::kGraphOutput, value_message(value, type));
   int64_t ir_version = 0;
   check(ort().Graph_GetOnnxIRVersion(graph, &ir_version));
   Message model;

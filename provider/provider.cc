@@ -48,13 +48,21 @@ Provider::Provider(const OrtSessionOptions* options, const OrtLogger* logger)
   };
 }
 
+std::vector<std::string> Provider::names_of(const Values& values) {
+  std::vector<std::string> names;
+  for (const OrtValueInfo* value : values) names.push_back(name_of(value));
+  std::ranges::sort(names);
+  return names;
+}
+
 // onnxruntime asks for bodies before it asks for the graph around them.
 void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
   const Graph graph(handle);
-  if (!has_seeds(graph, settings_) || is_left_to_outer(handle) || is_out_of_names(graph)) return;
+  if (is_out_of_names(graph) || is_left_to_outer(graph)) return;
   const OrtNodeFusionOptions options{.ort_version_supported = kOldestVersion, .drop_constant_initializers = true};
   for (const Claim& claim : claims_of(graph)) {
     has_claims_ = true;
+    if (parent_of(handle)) in_bodies_.insert(names_of(outputs_of(graph, claim)));
     std::vector<const OrtNode*> nodes;
     for (const Node* node : claim.members(graph)) nodes.push_back(node->handle);
     check(host().ep_api->EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &options));
@@ -62,7 +70,7 @@ void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
 }
 
 std::vector<Claim> Provider::claims_of(const Graph& graph) {
-  return find_claims(graph, settings_, [&](const Claim& claim) {
+  return find_claims(graph, settings_, claiming_in(graph), [&](const Claim& claim) {
     return accepts(graph.handle, claim.members(graph), outputs_of(graph, claim));
   });
 }
@@ -70,12 +78,20 @@ std::vector<Claim> Provider::claims_of(const Graph& graph) {
 bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs) {
   try {
     if (!host().wires_captures()) require_known_captures(nodes);
-    sessions_.open(write_model(graph, nodes, outputs));
+    const auto sizes = parent_of(graph) ? DeclaredSizes::kUnknown : DeclaredSizes::kTrusted;
+    sessions_.open(write_model(graph, nodes, outputs, sizes));
     return true;
   } catch (const Failure& failure) {
     warn(logger_, "left to onnxruntime: " + nodes.front()->type + " (" + failure.what() + ")");
     return false;
   }
+}
+
+// Costs speak for claims that take nodes around a loop as well. Before onnxruntime 1.27 such a claim may have to, since
+// what its body captures is in it: a body is looked through for loops alone, as is a graph that may be one.
+Claiming Provider::claiming_in(const Graph& graph) const {
+  const bool costs = host().wires_captures() || (host().tells_graphs_apart() && !parent_of(graph.handle));
+  return costs || settings_.claiming == Claiming::kAll ? settings_.claiming : Claiming::kLoops;
 }
 
 // onnxruntime 1.23 numbers the claims of every graph of a model from 0, under one name, and fails where two are alike:
@@ -84,18 +100,18 @@ bool Provider::is_out_of_names(const Graph& graph) const {
   return !host().tells_graphs_apart() && (has_claims_ || graph.looks_like_body());
 }
 
-// The loop that the graph is a body of will be claimed, or everything. onnxruntime shows that node alone, not what is
-// around it: of a loop that takes or gives other values than tensors, it is assumed that its claim can grow until only
-// tensors cross.
-bool Provider::is_left_to_outer(const OrtGraph* graph) {
-  const OrtNode* handle = parent_of(graph);
+// The node that the graph is a body of will be claimed, alone or with the graph around it. onnxruntime shows that node
+// alone, not that graph: of a node that takes or gives other values than tensors, it is assumed that its claim can grow
+// until only tensors cross.
+bool Provider::is_left_to_outer(const Graph& graph) {
+  const OrtNode* handle = parent_of(graph.handle);
   if (!handle) return false;
-  if (settings_.whole_graphs) return true;
+  if (settings_.claiming == Claiming::kAll) return true;
   const Node parent = read_node(handle);
-  if (!runs_loop(parent)) return false;
+  if (!is_wanted(graph, parent, settings_, claiming_in(graph))) return false;
   Values outputs = parent.outputs;
   std::erase(outputs, nullptr);
-  return accepts(graph, {&parent}, outputs);
+  return accepts(graph.handle, {&parent}, outputs);
 }
 
 void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeComputeInfo** out) {
@@ -103,7 +119,8 @@ void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeCompu
   const std::vector<Node> nodes = read_nodes(graph);
   std::vector<const Node*> members;
   for (const Node& member : nodes) members.push_back(&member);
-  const Session session = sessions_.open(write_model(graph, members, node.outputs));
+  const auto sizes = in_bodies_.contains(names_of(node.outputs)) ? DeclaredSizes::kUnknown : DeclaredSizes::kTrusted;
+  const Session session = sessions_.open(write_model(graph, members, node.outputs, sizes));
   *out = new FusedNode(session, settings_, node.inputs, node.outputs);
 }
 

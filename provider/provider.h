@@ -1,6 +1,10 @@
 // The execution provider of one session of onnxruntime.
 #pragma once
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "claims.h"
 #include "sessions.h"
 
@@ -13,16 +17,20 @@ class Provider : public OrtEp {
  private:
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
   void compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeComputeInfo** out);
+  static std::vector<std::string> names_of(const Values& values);
   std::vector<Claim> claims_of(const Graph& graph);
   // Whether a session takes the nodes. Says why not.
   bool accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs);
-  bool is_left_to_outer(const OrtGraph* graph);
+  Claiming claiming_in(const Graph& graph) const;
+  bool is_left_to_outer(const Graph& graph);
   bool is_out_of_names(const Graph& graph) const;
 
   Settings settings_;
   Sessions sessions_;
   const OrtLogger* logger_;
   bool has_claims_ = false;
+  // Outputs of claims in bodies. Where a claim is compiled, onnxruntime does not say whether its graph is a body.
+  std::set<std::vector<std::string>> in_bodies_;
 };
 
 }  // namespace treadle::provider

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace treadle::provider {
 
@@ -27,12 +28,14 @@ Number number_of(const std::string& key, const std::string& value) {
   return number;
 }
 
-bool is_all(const std::string& value) {
-  if (value != "all" && value != "loops") {
-    throw Failure(ORT_INVALID_ARGUMENT,
-                  std::string(kName) + ": option 'claim' is 'loops' or 'all', and '" + value + "' was given");
+Claiming claiming_of(const std::string& value) {
+  constexpr std::pair<std::string_view, Claiming> kValues[] = {
+      {"cost", Claiming::kCost}, {"loops", Claiming::kLoops}, {"all", Claiming::kAll}};
+  for (const auto& [name, claiming] : kValues) {
+    if (value == name) return claiming;
   }
-  return value == "all";
+  throw Failure(ORT_INVALID_ARGUMENT,
+                std::string(kName) + ": option 'claim' is 'cost', 'loops' or 'all', and '" + value + "' was given");
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ Settings::Settings(const OrtSessionOptions* options) : engine(no_options()) {
 
 void Settings::set(const std::string& key, const std::string& value) {
   if (key == "claim") {
-    whole_graphs = is_all(value);
+    claiming = claiming_of(value);
   } else if (key == "recurrent_weights") {
     recurrent_weights = number_of<int64_t>(key, value);
   } else if (key == "time_limit") {

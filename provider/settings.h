@@ -13,12 +13,18 @@ constexpr char kName[] = "TreadleExecutionProvider";
 using EngineOptions = std::unique_ptr<treadle_options, void (*)(treadle_options*)>;
 using RunOptions = std::unique_ptr<treadle_run_options, void (*)(treadle_run_options*)>;
 
+enum class Claiming {
+  kCost,   // what treadle is estimated to run no slower than onnxruntime
+  kLoops,  // loops and recurrent operators
+  kAll,    // whole graphs
+};
+
 struct Settings {
   // Reads "ep.treadle.KEY" and "ep.treadleexecutionprovider.KEY"; the latter is where onnxruntime puts what a program
   // says beside the provider's name. Throws for a key or a value that neither this library nor treadle knows.
   explicit Settings(const OrtSessionOptions* options);
 
-  bool whole_graphs = false;         // "claim": loops (of bodies and recurrent operators), all
+  Claiming claiming = Claiming::kCost;  // "claim"
   int64_t recurrent_weights = 4096;  // a lone LSTM, GRU or RNN with fewer elements in its weights stays onnxruntime's
   double time_limit = 0;             // of a run of a claimed node, in seconds; 0: none
   int64_t iteration_limit = 0;

@@ -1,5 +1,6 @@
 #include "types.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "tensors.h"
@@ -121,6 +122,14 @@ Message type_message(const OrtTypeInfo* type) {
   return message;
 }
 
+Message unsized_message(const OrtTypeInfo* type) {
+  if (kind_of(type) != ONNX_TYPE_TENSOR) return type_message(type);
+  Message tensor, message;
+  tensor.integer(kElement, element_of(tensor_of(type)));
+  message.message(kTensorType, tensor);
+  return message;
+}
+
 std::vector<int64_t> dims_of(const OrtTypeInfo* type) {
   return list_of(ort().GetDimensionsCount, ort().GetDimensions, tensor_of(type));
 }
@@ -132,6 +141,13 @@ int64_t elements_of(const OrtTypeInfo* type) {
     if (size < 0) return 0;
     count *= size;
   }
+  return count;
+}
+
+double least_elements_of(const OrtTypeInfo* type) {
+  if (kind_of(type) != ONNX_TYPE_TENSOR) return 0;
+  double count = 1;
+  for (const int64_t size : dims_of(type)) count *= static_cast<double>(std::abs(size));
   return count;
 }
 

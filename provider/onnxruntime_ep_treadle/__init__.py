@@ -1,4 +1,4 @@
-"""treadle inside onnxruntime: an execution provider that takes over the loops of a model.
+"""treadle inside onnxruntime: an execution provider that takes over what it runs no slower, loops first of all.
 
 import onnxruntime, onnxruntime_ep_treadle as treadle_ep
 

@@ -1,0 +1,153 @@
+#include "costs.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "seeds.h"
+#include "types.h"
+
+namespace treadle::provider {
+
+namespace {
+
+// All times are of one thread on a Zen 4 core of some 3.5 GHz (`bench.py provider`, but where a row says otherwise).
+
+// Of a claim, and of each value that it gives.
+constexpr double kClaimNs = 900, kOutputNs = 60;
+// Of each byte of an output whose size the model does not say: it is copied.
+constexpr double kCopiedByteNs = 0.1;
+// What a node takes in onnxruntime beside what its kernel computes, and not in treadle.
+constexpr double kNodeNs = 300;
+// Trips of a loop.
+constexpr double kTrips = 100;
+
+using Name = std::pair<std::string_view, std::string_view>;  // domain and operator
+
+// Units of an operator's work.
+enum class Work {
+  kNode,      // one for each node
+  kOutput,    // elements of its first output
+  kProducts,  // of a convolution: multiplications, where its kernel has several positions and 16 channels or more
+};
+
+// What treadle saves of each unit; below 0: what it takes longer.
+struct Rate {
+  Name name;
+  Work work;
+  double ns;
+};
+
+constexpr std::string_view kMl = "ai.onnx.ml", kContrib = "com.microsoft";
+constexpr Rate kRates[] = {
+    {{"", "Conv"}, Work::kProducts, -0.0013},  // 7 % of 3x3 kernels over planes of 8 to 32 rows
+    {{kContrib, "FusedConv"}, Work::kProducts, -0.0013},
+    {{"", "QLinearConv"}, Work::kProducts, -0.0005},  // `bench.py products8`
+    {{kContrib, "QLinearConv"}, Work::kProducts, -0.0005},
+    {{"", "Col2Im"}, Work::kOutput, -0.13},  // `bench.py operators`
+    {{kMl, "TreeEnsemble"}, Work::kNode, 2500},
+    {{kMl, "TreeEnsembleClassifier"}, Work::kNode, 2500},
+    {{kMl, "TreeEnsembleRegressor"}, Work::kNode, 2500},
+    {{kMl, "SVMClassifier"}, Work::kNode, 5000},
+};
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+Name name_of(const Node& node) {
+  return {node.domain == "ai.onnx" ? std::string_view() : node.domain, node.type};
+}
+
+bool is_known(const Name& name) {
+  static const std::set<Name> known = [] {
+    std::set<Name> names;
+    for (size_t i = 0; i < treadle_operator_count(); ++i) {
+      names.emplace(treadle_operator_domain(i), treadle_operator_name(i));
+    }
+    return names;
+  }();
+  return known.contains(name);
+}
+
+// Whether a node draws the same numbers in each session: onnxruntime draws others than treadle does.
+bool has_seed(const Node& node) {
+  const auto attributes = list_of(ort().Node_GetNumAttributes, ort().Node_GetAttributes, node.handle);
+  return std::ranges::any_of(attributes, [](const OrtOpAttr* attribute) {
+    const char* name = nullptr;
+    check(ort().OpAttr_GetName(attribute, &name));
+    return std::string_view(name) == "seed";
+  });
+}
+
+double elements_of_output(const Node& node) {
+  return node.outputs.empty() || !node.outputs[0] ? 0 : least_elements_of(type_of(node.outputs[0]));
+}
+
+double products_of(const Node& node) {
+  constexpr int64_t kManyChannels = 16;
+  const size_t weights = node.is("QLinearConv") || node.type == "QLinearConv" ? 3 : 1;
+  if (node.inputs.size() <= weights || !node.inputs[weights]) return 0;
+  const std::vector<int64_t> dims = dims_of(type_of(node.inputs[weights]));  // of the output, of the input, positions
+  double positions = 1;
+  for (size_t i = 2; i < dims.size(); ++i) positions *= static_cast<double>(dims[i]);
+  if (positions <= 1 || dims[1] < kManyChannels) return 0;
+  return elements_of_output(node) * static_cast<double>(dims[1]) * positions;
+}
+
+double units(const Node& node, Work work) {
+  switch (work) {
+    case Work::kNode:
+      return 1;
+    case Work::kOutput:
+      return elements_of_output(node);
+    case Work::kProducts:
+      return products_of(node);
+  }
+  return 0;
+}
+
+double saved_by_kernel(const Node& node) {
+  const auto* const rate = std::ranges::find(kRates, name_of(node), &Rate::name);
+  return rate == std::end(kRates) ? 0 : rate->ns * units(node, rate->work);
+}
+
+// Of an output: elements of 4 bytes are assumed.
+double bytes_copied(const OrtValueInfo* value) {
+  const OrtTypeInfo* type = type_of(value);
+  return elements_of(type) > 0 ? 0 : 4 * least_elements_of(type);
+}
+
+}  // namespace
+
+double Costs::saved_by(const Graph& graph, const Node& node) const {
+  if (!is_known(name_of(node)) || has_seed(node)) return kNever;
+  if (is_recurrent(node)) return saved_by_recurrence(graph, node);
+  return kNodeNs + saved_by_kernel(node) + saved_by_bodies(node);
+}
+
+double Costs::saved_by(const Graph& graph, const Claim& claim) const {
+  double saved = -kClaimNs;
+  for (const size_t node : claim.nodes) saved += saved_by(graph, graph.nodes[node]);
+  for (const OrtValueInfo* value : outputs_of(graph, claim)) saved -= kOutputNs + kCopiedByteNs * bytes_copied(value);
+  return saved;
+}
+
+// Weights as many as the option says save what a claim takes.
+double Costs::saved_by_recurrence(const Graph& graph, const Node& node) const {
+  if (is_single_step(node) && settings_.recurrent_weights > 0) return 0;
+  constexpr double kMostOutputs = 3;
+  const double weights = static_cast<double>(fixed_weights(graph, node) + 1);
+  const double least = static_cast<double>(std::max<int64_t>(settings_.recurrent_weights, 1));
+  return (kClaimNs + kMostOutputs * kOutputNs) * weights / least;
+}
+
+double Costs::saved_by_bodies(const Node& node) const {
+  double saved = 0;
+  for (const auto& [name, body] : node.bodies) {
+    const Graph graph(body);
+    for (const Node& inner : graph.nodes) saved += saved_by(graph, inner);
+  }
+  return is_loop(node) ? kTrips * saved : saved / 2;  // of an If, one of two branches
+}
+
+}  // namespace treadle::provider
