@@ -2,7 +2,7 @@
 #
 #   library      libtreadle.so.0, and libonnxruntime.so over it in a folder of its own
 #   native       libtreadle_jit.so, in a folder of this version, as it serves no other
-#   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
+#   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc and treadle-static.pc
 #   triton       the backend for Triton Inference Server
 #   tool         the command-line tool, its manual pages and completions
 #   python       the extension beside the sources of the package; only when it is asked for by name
@@ -28,7 +28,14 @@ if(TARGET treadle)
   install(FILES "${package}/treadleConfig.cmake" "${package}/treadleConfigVersion.cmake"
     DESTINATION "${TREADLE_CMAKE_DIR}" COMPONENT development)
 
-  # Folders of treadle.pc are given from the prefix, except those that are not below it.
+  # The files of pkg-config find the prefix from where they lie, so it may be chosen late and moved. Folders are given
+  # from the prefix, except those that are not below it.
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+  else()
+    file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+    string(REGEX REPLACE "/$" "" PC_PREFIX "\${pcfiledir}/${PC_PREFIX}")
+  endif()
   foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
       set(PC_${folder} "${CMAKE_INSTALL_${folder}}")
@@ -36,11 +43,15 @@ if(TARGET treadle)
       set(PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
     endif()
   endforeach()
-  configure_file("${PROJECT_SOURCE_DIR}/cmake/package/treadle.pc.in" "${package}/treadle.pc" @ONLY)
-  install(FILES "${package}/treadle.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
-endif()
-if(TARGET treadle_archive)
-  install(FILES "${TREADLE_ARCHIVE}" TYPE LIB COMPONENT development)
+  set(pc_files treadle)
+  if(TARGET treadle_archive)
+    list(APPEND pc_files treadle-static)
+    install(FILES "${TREADLE_ARCHIVE}" TYPE LIB COMPONENT development)
+  endif()
+  foreach(name IN LISTS pc_files)
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/package/${name}.pc.in" "${package}/${name}.pc" @ONLY)
+    install(FILES "${package}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+  endforeach()
 endif()
 if(TARGET treadle_jit)
   install(TARGETS treadle_jit LIBRARY DESTINATION "${TREADLE_NATIVE_DIR}" COMPONENT native)

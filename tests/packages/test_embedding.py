@@ -51,7 +51,7 @@ def check_programs(folder, env=None):
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
     release = ROOT / "build" / "release"
-    call("cmake", "--build", release, "--target", "dev_build", "treadle_archive")
+    call("cmake", "--build", release, "--target", "dev_build")  # as ./dev build does
     folder = tmp_path_factory.mktemp("prefix")
     call("cmake", "--install", release, "--prefix", folder)
     return folder
@@ -73,6 +73,7 @@ def test_what_is_installed(prefix):
             "lib/libtreadle.so.0",
             f"lib/libtreadle.so.{version}",
             "lib/pkgconfig/treadle.pc",
+            "lib/pkgconfig/treadle-static.pc",
             "lib/cmake/treadle/treadleConfig.cmake",
             "lib/cmake/treadle/treadleConfigVersion.cmake",
             f"lib/treadle/{version}/libtreadle_jit.so",
@@ -94,9 +95,9 @@ def test_an_unknown_component_is_named(prefix, tmp_path):
     assert "no component 'shared'" in done.stderr
 
 
-def pkg_config(prefix, *options):
+def pkg_config(prefix, *words):
     env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
-    return call("pkg-config", f"--define-variable=prefix={prefix}", *options, "treadle", env=env).split()
+    return call("pkg-config", *words, env=env).split()
 
 
 @pytest.mark.parametrize("way", ["shared", "static"])
@@ -105,17 +106,28 @@ def test_pkg_config(prefix, tmp_path, compiler, way):
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
     plus = compiler in ("g++", "clang++-19")
-    flags = pkg_config(prefix, "--cflags")
-    libraries = pkg_config(prefix, "--libs")
-    if way == "static":
-        libraries = pkg_config(prefix, "--libs", "--static")
-        libraries = [f"{prefix}/lib/libtreadle.a" if one == "-ltreadle" else one for one in libraries]
+    package = "treadle-static" if way == "static" else "treadle"
+    flags, libraries = pkg_config(prefix, "--cflags", package), pkg_config(prefix, "--libs", package)
     for name in ("run", "stream", "pool", "check"):
         source = PROGRAMS / (name + (".cc" if plus else ".c"))
         strict = ["-Wall", "-Wextra", "-Werror", "-std=c++17" if plus else "-std=c99", "-pedantic"]
         call(compiler, *strict, *flags, source, "-o", tmp_path / name, *libraries)
         env = {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")}
         assert call(tmp_path / name, MODEL, env=env) == PRINTED[name + ("_cpp" if plus else "_c")]
+
+
+def test_a_prefix_may_be_moved(prefix, tmp_path):
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(prefix, moved, symlinks=True)
+    for package, library in (("treadle", "-ltreadle"), ("treadle-static", f"{moved}/lib/libtreadle.a")):
+        words = [
+            word.replace(f"{moved}/lib/pkgconfig/../..", str(moved))
+            for word in pkg_config(moved, "--cflags", "--libs", package)
+        ]
+        assert f"-I{moved}/include" in words
+        assert library in words
+    text = (moved / "lib" / "pkgconfig" / "treadle.pc").read_text()
+    assert str(prefix) not in text and "/usr/local" not in text
 
 
 @pytest.mark.parametrize("link", ["treadle", "static"])
