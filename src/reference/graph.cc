@@ -108,6 +108,8 @@ class Walker {
     for (const auto& node : region.nodes) {
       Status s = guard_ ? guard_->step() : Status();
       if (s.ok()) s = run(*node);
+      // An operator of the program's own may take any time, and may be the last one.
+      if (s.ok() && guard_ && node->op->custom) s = guard_->step();
       if (!s.ok()) return in_node(std::move(s), *node);
     }
     return {};

@@ -30,10 +30,15 @@ Status DynamicNodes::run(const plan::Instruction*& in, const plan::Instruction* 
       continue;
     }
     if (failed != kNotDynamic) return kernel_status(failed);
-    TREADLE_TRY(in->code == OpCode::kGuarded ? run_guarded(node, in->index) : run_compute(node, in->index));
+    TREADLE_TRY(run_node(node, in->code, in->index));
     frame_.release(node.releases, node.in_loop);
   }
   return polls_.charge(charged);
+}
+
+Status DynamicNodes::run_node(const DynamicNode& node, OpCode code, uint32_t index) {
+  if (code == OpCode::kGuarded) return run_guarded(node, index);
+  return node.node->op->custom ? run_custom(node, index) : run_compute(node, index);
 }
 
 Status DynamicNodes::move(const plan::Move& move) {
@@ -308,6 +313,13 @@ Status DynamicNodes::run_compute(const DynamicNode& node, uint32_t index) {
   if (status.ok()) status = compute(node, values.inputs, values.outputs);
   drop_arguments(node, values);
   return status.ok() ? charge_operands(node) : std::move(status);
+}
+
+// An operator of the program's own may take any time, whatever the sizes of its operands are.
+Status DynamicNodes::run_custom(const DynamicNode& node, uint32_t index) {
+  TREADLE_TRY(polls_.look());
+  TREADLE_TRY(run_compute(node, index));
+  return polls_.look();
 }
 
 Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs) {

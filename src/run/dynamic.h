@@ -60,9 +60,11 @@ class DynamicNodes {
   Operands first_operands(const plan::DynamicNode& node);
   bool find_operands(Operands& operands, size_t& bytes) const;
   Status move(const plan::Move& move);
+  Status run_node(const plan::DynamicNode& node, plan::OpCode code, uint32_t index);
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Status run_compute(const plan::DynamicNode& node, uint32_t index);
+  Status run_custom(const plan::DynamicNode& node, uint32_t index);
   Status set_arguments(const plan::DynamicNode& node, Arguments& values);
   void drop_arguments(const plan::DynamicNode& node, Arguments& values);
   Status compute(const plan::DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);

@@ -27,6 +27,8 @@ class Polls {
 
   // Limits, the cancel flag, signals, time.
   Status poll();
+  // The limits alone, between pieces of work of which no plan knows how long they take.
+  Status look() { return limits_.check(); }
   // A trip begins that takes `weight` units; polls where those that a poll granted are used up.
   Status count_trip(int64_t weight, Budget& budget) {
     ++budget.trips;

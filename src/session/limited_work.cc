@@ -1,10 +1,19 @@
 #include "session/limited_work.h"
 
+#include <ctime>
+
 #include "base/block_cache.h"
 
 namespace treadle::session {
 
 namespace {
+
+// A clock that moves every few milliseconds and is read in a fraction of the time that others take.
+int64_t coarse_clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 std::shared_ptr<MemoryAccount> account_within() {
   const MemoryScope* around = MemoryScope::current();
@@ -31,19 +40,28 @@ bool LimitedWork::should_stop() const {
   return true;
 }
 
-// Passes ask at every node, which takes less than looking at the clocks of this work and of the run around it.
+// Passes ask at every node, which takes less than looking at the clocks of this work and of the run around it. An
+// operator of the program's own may have taken long since the last question.
 StopCheck LimitedWork::stop_check() const {
-  constexpr uint32_t kQuestionsPerLook = 8;
   const auto asked = [](const void* work) {
     const auto& self = *static_cast<const LimitedWork*>(work);
     if (self.stops_.load(std::memory_order_relaxed)) return true;
-    const uint32_t before = self.asked_.load(std::memory_order_relaxed);
-    self.asked_.store(before + 1, std::memory_order_relaxed);
-    if (before % kQuestionsPerLook != 0 || !self.should_stop()) return false;
+    if (!self.is_due() || !self.should_stop()) return false;
     self.stops_.store(true, std::memory_order_relaxed);
     return true;
   };
   return {asked, this};
+}
+
+// Counts a question.
+bool LimitedWork::is_due() const {
+  constexpr uint32_t kQuestionsPerLook = 8;
+  const uint32_t before = asked_.load(std::memory_order_relaxed);
+  asked_.store(before + 1, std::memory_order_relaxed);
+  const int64_t now = coarse_clock_ns();
+  if (before % kQuestionsPerLook != 0 && now == looked_ns_.load(std::memory_order_relaxed)) return false;
+  looked_ns_.store(now, std::memory_order_relaxed);
+  return true;
 }
 
 // A limit of what is around it is for that to tell.

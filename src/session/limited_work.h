@@ -36,6 +36,7 @@ class LimitedWork {
   static constexpr std::string_view kWhat = "the model and what is made of it";  // takes memory
 
   StopCheck stop_check() const;
+  bool is_due() const;
   bool should_stop() const;
   Status reached(Status status) const;
 
@@ -44,6 +45,7 @@ class LimitedWork {
   const std::shared_ptr<MemoryAccount> account_;
   mutable std::atomic<bool> took_too_much_{false}, stops_{false};
   mutable std::atomic<uint32_t> asked_{0};  // threads that count at once may lose a question
+  mutable std::atomic<int64_t> looked_ns_{0};
 };
 
 }  // namespace treadle::session

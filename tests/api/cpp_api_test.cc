@@ -365,4 +365,43 @@ TEST(CppApi, OperatorsOfAProgramsOwn) {
   }
 }
 
+// Cancels the run that calls it for the third time.
+struct Stops {
+  explicit Stops(const treadle::Node&) {}
+  void compute(treadle::Call& call) const {
+    const auto x = call.input<float>(0);
+    auto y = call.output<float>(0, x.dims);
+    for (size_t i = 0; i < x.count; ++i) y[i] = x[i];
+    if (++calls == 3) options->cancel();
+  }
+  static inline int calls = 0;
+  static inline treadle::RunOptions* options = nullptr;
+};
+
+TEST(CppApi, LimitsAroundOperatorsOfAProgramsOwn) {
+  std::vector<treadle::ProtoBytes> nodes;
+  for (int i = 0; i < 9; ++i) {
+    nodes.push_back(node("Stops", {i == 0 ? "x" : "y" + std::to_string(i)}, {"y" + std::to_string(i + 1)}, {},
+                         "s" + std::to_string(i), "mine"));
+  }
+  const std::string bytes =
+      model_bytes(graph({.nodes = nodes, .inputs = {value("x", 1, {"T"})}, .outputs = {value("y9", 1, {"T"})}}), {},
+                  {opset("", 17), opset("mine", 1)});
+  for (const char* tier : {"program", "reference"}) {
+    treadle::SessionOptions options;
+    options.set("tier", tier);
+    treadle::CustomOperator("mine", "Stops")
+        .input("tensor(float)")
+        .output("tensor(float)")
+        .kernel<Stops>()
+        .add_to(options);
+    const treadle::Session session(bytes.data(), bytes.size(), options);
+    treadle::RunOptions run;
+    Stops::options = &run;
+    Stops::calls = 0;
+    EXPECT_THROW(session.run(samples({1, 2}), &run), treadle::Error);
+    EXPECT_EQ(Stops::calls, 3) << tier;
+  }
+}
+
 }  // namespace

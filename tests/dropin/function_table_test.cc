@@ -496,7 +496,10 @@ OrtStatus* make_scale(const OrtCustomOp*, const OrtApi* api, const OrtKernelInfo
   return nullptr;
 }
 
+std::function<void()> on_scale;  // called by each call of the operator
+
 OrtStatus* run_scale(void* state, OrtKernelContext* context) {
+  if (on_scale) on_scale();
   const auto& kernel = *static_cast<const ScaleKernel*>(state);
   const OrtApi& api = *kernel.api;
   const auto must = [](OrtStatus* status) { check(status); };
@@ -616,6 +619,27 @@ TEST_F(CustomOperators, FailWhereTheyAreMade) {
   EXPECT_NE(code_of([&] { open(broken, options_.get()); }, &message), ORT_OK);
   EXPECT_THAT(message, HasSubstr("mode is not broken"));
   EXPECT_NE(code_of([&] { open(broken); }), ORT_OK) << "other options do not have the operator";
+}
+
+TEST_F(CustomOperators, EndWithTheRunThatIsTerminated) {
+  const Session session = open(model(R"(g (float[2] x) => (float[2] e) {
+    a, p = mine.Scale <counts = [1]> (x)
+    b, q = mine.Scale <counts = [1]> (a)
+    c, r = mine.Scale <counts = [1]> (b)
+    d, s = mine.Scale <counts = [1]> (c)
+    e, t = mine.Scale <counts = [1]> (d)
+  })"),
+                               options_.get());
+  const RunOptions options = make<RunOptions>(ort().CreateRunOptions);
+  int calls = 0;
+  on_scale = [&] {
+    if (++calls == 3) check(ort().RunOptionsSetTerminate(options.get()));
+  };
+  std::vector<float> x = {1, -2};
+  const Value lent = lend(x, {2}, kFloat);
+  EXPECT_NE(code_of([&] { run(session.get(), {"x"}, {lent.get()}, {"e"}, options.get()); }), ORT_OK);
+  on_scale = nullptr;
+  EXPECT_EQ(calls, 3);
 }
 
 }  // namespace
