@@ -247,6 +247,7 @@ void read_attributes(const ir::Attributes& attributes, State& s) {
   s.scale = attributes.has("scale") ? static_cast<double>(attributes.get_float("scale")) : 1 / std::sqrt(size);
   s.softcap = static_cast<double>(attributes.get_float("softcap", 0));
   s.causal = attributes.get_int("is_causal", 0) != 0;
+  s.last_sees_all = attributes.get_int("last_sees_all", 0) != 0;
   s.left = attributes.get_int("left_window_size", -1);
   s.right = attributes.get_int("right_window_size", -1);
   s.stage = static_cast<Stage>(attributes.get_int("qk_matmul_output_mode", 0));
@@ -396,7 +397,8 @@ TREADLE_OP(Attention, "") {
 
 // Attention, with what onnxruntime's has more: `head_sink`, and with `smooth_softmax` 0 in its place, is the logarithm
 // of what is added to the sum of a row's exponentials; with `from_zero` queries that are more than the valid keys begin
-// at position 0 (those at the end are padding) and not before it.
+// at position 0 (those at the end are padding) and not before it; with `last_sees_all` the last query sees all keys,
+// though the others are causal.
 TREADLE_OP(SinkAttention, "treadle") {
   op.since(1)
       .in("Q", "T1")
@@ -414,6 +416,7 @@ TREADLE_OP(SinkAttention, "treadle") {
       .attr("from_zero", 0)
       .attr("is_causal", 0)
       .optional("kv_num_heads", ir::AttributeKind::kInt)
+      .attr("last_sees_all", 0)
       .attr("left_window_size", -1)
       .optional("q_num_heads", ir::AttributeKind::kInt)
       .attr("qk_matmul_output_mode", 0)

@@ -56,6 +56,7 @@ struct State {
   ElementType wide = ElementType::kFloat;
   double scale = 1, softcap = 0;
   bool causal = false;
+  bool last_sees_all = false;     // the last query, where it is causal
   int64_t left = -1, right = -1;  // bounds of the window; negative: none
 
   bool has_mask = false;

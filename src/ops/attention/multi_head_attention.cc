@@ -270,7 +270,9 @@ class MultiHead {
   }
 
   void attend(ir::Value* mask, bool causal, bool shares) {
+    // onnxruntime masks all rows of scores but the last, which matters where there are more keys than queries.
     std::vector<ir::Attribute> attributes{ir::Attribute::of("is_causal", causal ? 1 : 0),
+                                          ir::Attribute::of("last_sees_all", causal ? 1 : 0),
                                           ir::Attribute::of("qk_matmul_output_mode", 4)};
     if (const float scale = ctx_.attributes().get_float("scale", 0); scale != 0) {
       attributes.push_back(ir::Attribute::of("scale", scale));

@@ -100,7 +100,7 @@ class Run {
     const int64_t total = s_.keys.total(), offset = offset_of(b), position = offset + query;
     int64_t begin = 0, end = total;
     if (s_.left >= 0) begin = std::clamp<int64_t>(position - s_.left, 0, total);
-    if (s_.causal) end = std::min(end, position + 1);
+    if (s_.causal && !(s_.last_sees_all && query == s_.query.length - 1)) end = std::min(end, position + 1);
     if (s_.right >= 0 && position < total - s_.right) end = std::min(end, position + s_.right + 1);
     if (s_.has_lengths) end = std::min(end, valid_length(b));
     return {begin, std::max(begin, end)};
