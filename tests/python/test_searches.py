@@ -200,6 +200,66 @@ def test_beams_of_whisper(seed):
     check_beams(model, feeds, draw.feeds["num_beams"] > 1)
 
 
+SMALLEST = [
+    (vocabulary, prompt, steps, batch, beams, returned)
+    for vocabulary in (2, 3, 7)
+    for prompt, steps in ((1, 1), (3, 1), (1, 2))
+    for batch in (1, 2)
+    for beams, returned in ((1, 1), (2, 1), (2, 2), (3, 3))
+    if vocabulary > beams  # onnxruntime reads twice as many candidates as there are beams
+]
+
+
+@pytest.mark.parametrize("op", ["BeamSearch", "T5", "WhisperBeamSearch"])
+@pytest.mark.parametrize(("vocabulary", "prompt", "steps", "batch", "beams", "returned"), SMALLEST)
+def test_smallest_searches_for_beams(op, vocabulary, prompt, steps, batch, beams, returned):
+    """One token, one beam, one entry, as many sequences as beams, few tokens to choose from; every output."""
+    random = np.random.default_rng(vocabulary)
+    tokens = random.integers(0, vocabulary, (batch, prompt), dtype=np.int32)
+    feeds = {"input_ids": tokens, "max_length": prompt + steps, "min_length": 0, "num_beams": beams}
+    feeds |= {"num_return_sequences": returned, "length_penalty": 1.0, "repetition_penalty": 1.0}
+    attributes = {"eos_token_id": vocabulary - 1, "pad_token_id": 0}
+    if op == "BeamSearch":
+        bodies = {"decoder": decoder_only(1, vocabulary, 1)}
+    else:
+        features = {} if op == "T5" else {"features": 6}
+        bodies = encoder_and_decoder(1, vocabulary, 1, **features)
+        attributes |= {"decoder_start_token_id": 1} | ({"model_type": 1} if op == "T5" else {})
+        if features:
+            feeds |= {"input_ids": random.standard_normal((batch, 6, 7), np.float32), "decoder_input_ids": tokens}
+        else:
+            feeds["max_length"] = 1 + steps  # sequences begin with one token
+    named = "BeamSearch" if op == "T5" else op
+    whole = (steps, batch, beams, vocabulary)
+    for outputs, constant in ((1, True), (2, False), (3, False), (3, True)):
+        model, fed = search(named, bodies, feeds, attributes, outputs, constant)
+        found = own(model, fed)
+        assert outputs < 3 or found[2].shape == whole
+        for entries in ({"optimize": "0"}, {"tier": "reference"}, {"jit": "always"}) if outputs == 3 else ():
+            for mine, other in zip(found, own(model, fed, **entries), strict=True):
+                np.testing.assert_allclose(other, mine, rtol=8 * 2.0**-23, atol=1e-6)
+        if op != "BeamSearch" and steps == 1:
+            continue  # onnxruntime fails, or reads tokens that nobody wrote
+        expected = reference(model, fed)
+        np.testing.assert_array_equal(found[0], expected[0])
+        if outputs > 1:
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+        if outputs == 3 and beams > 1:
+            np.testing.assert_allclose(found[2][0], expected[2][0], rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("op", ["GreedySearch", "Sampling"])
+@pytest.mark.parametrize("vocabulary", [1, 2, 7])
+@pytest.mark.parametrize(("prompt", "steps", "batch"), [(1, 1, 1), (3, 1, 2), (1, 2, 1), (2, 3, 2)])
+def test_smallest_searches_for_one_sequence(op, vocabulary, prompt, steps, batch):
+    tokens = np.random.default_rng(vocabulary).integers(0, vocabulary, (batch, prompt), dtype=np.int32)
+    feeds = {"input_ids": tokens, "max_length": prompt + steps} | ({"seed": 3} if op == "Sampling" else {})
+    attributes = {"eos_token_id": vocabulary - 1, "pad_token_id": 0} | ({"top_p": 0.9} if op == "Sampling" else {})
+    for constant in (False, True):
+        model, fed = search(op, {"decoder": decoder_only(1, vocabulary, 1)}, feeds, attributes, 1, constant)
+        check_rows(model, fed, 0)
+
+
 @pytest.mark.parametrize("entries", [{"jit": "always"}, {"optimize": "0"}, {"tier": "reference"}])
 def test_tiers_agree(entries):
     beams = {"num_beams": 3, "num_return_sequences": 2, "min_length": 4}

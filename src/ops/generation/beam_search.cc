@@ -109,10 +109,14 @@ class Beams final : public Search {
     if (rows) ctx_.set_output(2, scores_of_trips(first.row, rows));
   }
 
-  // [max_length - prompt, batch, beams, vocabulary]; zeros where no trip ran.
+  // [max_length - prompt, batch, beams, vocabulary]; zeros where no trip ran. Where the loop makes no trip at all,
+  // nobody knows the sizes of its rows, and they are stated.
   Value* scores_of_trips(Value* first, Value* rows) {
     Value* zero = ctx_.constant_int64s({0});
-    Value* made = joined({ctx_.call("Unsqueeze", {first, zero}), rows});
+    Value* trips = ctx_.call("Shape", {rows}, {Attribute::of("end", 1)});
+    Value* stated = joined({trips, rows_, ctx_.constant_int64s({form_.vocabulary})});
+    Value* more = ctx_.call("Reshape", {rows, stated}, {Attribute::of("allowzero", 1)});
+    Value* made = joined({ctx_.call("Unsqueeze", {first, zero}), more});
     Value* count = ctx_.call("Shape", {made}, {Attribute::of("end", 1)});
     Value* missing = ctx_.call("Sub", {ctx_.call("Sub", {longest_, prompt_}), count});
     Value* all = ctx_.call("Pad", {made, joined({zero, missing}), nullptr, zero});
