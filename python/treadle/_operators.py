@@ -68,6 +68,57 @@ def _dtype(type_name: str) -> np.dtype[Any] | None:
         return None
 
 
+_KINDS = "biufc"  # of numbers, each of which the kinds behind it can hold
+
+
+def _array(value: Any, type_name: str, dtype: np.dtype[Any] | None) -> Any:
+    """What an operator returned, as an array of its declared type. TypeError where it is no array, number or list."""
+    texts = dtype is not None and dtype.kind == "O"
+    is_any = dtype is None and value is not None
+    if is_any or (isinstance(value, np.ndarray) and not (texts and value.dtype.kind == "O")):
+        return value
+    if value is None and type_name.startswith("optional("):
+        return None
+    try:
+        found = np.asarray(value)
+        fits = _are_texts(found) if texts else found.size == 0 or _holds(dtype, found.dtype)
+        if fits and value is not None:
+            return np.asarray(value, dtype)
+        what = "None" if value is None else f"{type(value).__name__} of {found.dtype}"
+    except (TypeError, ValueError, OverflowError) as error:
+        what = f"{type(value).__name__} ({error})"
+    raise TypeError(what)
+
+
+def _are_texts(found: np.ndarray[Any, Any]) -> bool:
+    return found.dtype.kind in "UT" or all(isinstance(text, str | bytes) for text in found.reshape(-1))
+
+
+def _holds(dtype: np.dtype[Any] | None, found: np.dtype[Any]) -> bool:
+    """Whether numbers of `found` may become elements of `dtype`: no fraction is dropped, and no text is read."""
+    if dtype is None or dtype.kind not in _KINDS:  # a type that numpy itself does not have
+        return found.kind in _KINDS
+    return found.kind in _KINDS[: _KINDS.index(dtype.kind) + 1]
+
+
+def _results(name: str, returned: Any, count: int, types: Sequence[str], dtypes: Sequence[Any]) -> list[Any]:
+    """An array for each output that the node has. TypeError and ValueError where the operator did not return them."""
+    results = list(returned) if isinstance(returned, tuple) else [returned]
+    if not count <= len(results) <= len(types):
+        as_list = " (a list is one output, a tuple is several)" if isinstance(returned, list) else ""
+        raise ValueError(f"operator {name} returned {len(results)} outputs, expected {count}{as_list}")
+    arrays = []
+    for i, (value, type_name, dtype) in enumerate(zip(results[:count], types, dtypes, strict=False)):
+        try:
+            arrays.append(_array(value, type_name, dtype))
+        except TypeError as error:
+            expected = f" of {type_name}" if type_name else ""
+            raise TypeError(
+                f"operator {name} returned {error} as output {i}, expected an array, a number or a list{expected}"
+            ) from None
+    return arrays
+
+
 def op(
     name: str,
     *,
@@ -106,14 +157,7 @@ def op(
         dtypes = [_dtype(type_name) for type_name in output_types]
 
         def compute(values: list[Any], attributes: dict[str, Any], count: int) -> list[Any]:
-            result = function(*values, **attributes)
-            results = list(result) if isinstance(result, tuple) else [result]
-            if not count <= len(results) <= len(output_types):
-                raise ValueError(f"{name} returned {len(results)} outputs, expected {count}")
-            return [
-                value if isinstance(value, np.ndarray) or dtype is None else np.asarray(value, dtype)
-                for value, dtype in zip(results[:count], dtypes, strict=False)
-            ]
+            return _results(name, function(*values, **attributes), count, output_types, dtypes)
 
         def infer_types(types: list[Any], attributes: dict[str, Any]) -> list[Any]:
             shapes = [None if found is None else found[1] for found in types]

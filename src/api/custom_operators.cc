@@ -1,5 +1,6 @@
 // Operators of a program's own: what treadle.h calls them, over op/custom_operator.h.
 
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -387,7 +388,9 @@ treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int elem
       if (dims[i] < 0)
         return error(Code::kInvalidArgument, "output {} has the size {} along axis {}", index, dims[i], i);
     }
-    TREADLE_TRY(context.allocate(index, type, Dims(dims, dims + rank)).status());
+    TREADLE_ASSIGN(Tensor * made, context.allocate(index, type, Dims(dims, dims + rank)));
+    // An operator that leaves elements as they are gives zeros, and never what another run left in memory.
+    if (!is_string(type)) std::memset(made->mutable_raw(), 0, made->byte_size());
     if (tensor) *tensor = reinterpret_cast<treadle_value*>(&context.outputs[index]);
     return {};
   });

@@ -65,6 +65,10 @@ Status infer_custom(InferContext& ctx) {
   return ctx.node.op->custom->infer(kernel_of(ctx.node), ctx);
 }
 
+std::string full_name(const OpDef& op) {
+  return fmt::format("{}::{}", op.domain, op.name);
+}
+
 // What an operator gives has to be what it has said: nodes behind it were planned on that.
 Status check_outputs(const ComputeContext& ctx) {
   std::vector<Type> found;
@@ -80,12 +84,15 @@ Status check_outputs(const ComputeContext& ctx) {
   InferContext infer{ctx.node, inputs, contents, {}, outputs, {}, {}};
   TREADLE_TRY(infer_custom(infer));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (ctx.outputs[i].is_none()) return error(Code::kRuntime, "the operator has not set its output {}", i);
+    if (ctx.outputs[i].is_none()) {
+      return error(Code::kRuntime, "operator {} has not set its output {}, expected {}", full_name(*ctx.node.op), i,
+                   outputs[i].is_known() ? outputs[i].to_string() : "a value");
+    }
     if (!outputs[i].is_known()) continue;
     const Type type = ctx.outputs[i].type();
     if (!merge(outputs[i], type).ok()) {
-      return error(Code::kRuntime, "the operator gave {} as output {}, and has said that it gives {}", type.to_string(),
-                   i, outputs[i].to_string());
+      return error(Code::kRuntime, "operator {} gave {} as output {}, and has said that it gives {}",
+                   full_name(*ctx.node.op), type.to_string(), i, outputs[i].to_string());
     }
   }
   return {};

@@ -134,6 +134,21 @@ def test_errors_say_where(library):
     np.testing.assert_array_equal(session.run(None, {"n": np.array(2), "x": X})[0], 4 * X)
 
 
+@pytest.mark.parametrize("options", [{"jit": "off"}, {"jit": "always"}, {"tier": "reference"}], ids=str)
+@pytest.mark.parametrize("text", ["g (float[3] x, int64 n) => (float[3] y) { y = OPERATOR(x) }", LOOP])
+def test_outputs_that_are_not_made_or_not_written(library, text, options):
+    """One that is not made is an error; one that is not written is zeros, and never what another run left in memory."""
+    feeds = {"x": X, "n": np.array(3)}
+    forgets = on(treadle, library, text.replace("OPERATOR", "own.Forgets"), **options)
+    leaves = on(treadle, library, text.replace("OPERATOR", "own.Leaves"), **options)
+    for _ in range(2):
+        with pytest.raises(
+            Exception, match=r"operator own::Forgets has not set its output 0, expected tensor\(float\)"
+        ):
+            forgets.run(None, feeds)
+        np.testing.assert_array_equal(leaves.run(None, feeds)[0], np.zeros(3))
+
+
 def test_nodes_that_the_operator_does_not_take(library):
     for call in ("own.Add14()", "own.Add8(x, x, x)", "own.Add22(i)", "own.None(x)"):
         with pytest.raises(Exception, match=call[: call.index("(")].split(".")[1]):

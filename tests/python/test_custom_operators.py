@@ -240,3 +240,100 @@ def test_sessions_from_many_threads():
     for thread in threads:
         thread.join()
     assert found == [True] * 4
+
+
+class Opaque:
+    pass
+
+
+# What an operator returns, the type of its output, and the error; None: what it returned is taken as the array.
+RETURNED = {
+    "nothing": (None, "tensor(float)", TypeError, r"test::Returns returned None as output 0, expected an array.* of tensor\(float\)"),
+    "nothing of any type": (None, "", TypeError, "returned None as output 0, expected an array, a number or a list"),
+    "a list with nothing in it": ([1.0, None], "tensor(float)", TypeError, "returned list of object as output 0"),
+    "an object": (Opaque(), "tensor(float)", TypeError, "returned Opaque of object as output 0"),
+    "an object for texts": (Opaque(), "tensor(string)", Exception, "output 0"),
+    "a dict": ({"y": 1.0}, "tensor(float)", TypeError, "returned dict of object as output 0"),
+    "a text": ("3.5", "tensor(float)", TypeError, "returned str of <U3 as output 0"),
+    "a fraction": (1.5, "tensor(int64)", TypeError, "returned float of float64 as output 0"),
+    "a complex number": (1j, "tensor(float)", TypeError, "returned complex of complex128 as output 0"),
+    "too large a number": (300, "tensor(uint8)", TypeError, "returned int .*300"),
+    "rows of unlike lengths": ([[1.0], [1.0, 2.0]], "tensor(float)", TypeError, "returned list .*inhomogeneous"),
+    "a generator": ((n for n in [1.0]), "tensor(float)", TypeError, "returned generator of object as output 0"),
+    "too few": ((), "tensor(float)", ValueError, "test::Returns returned 0 outputs, expected 1"),
+    "too many": ((1.0, 2.0), "tensor(float)", ValueError, "test::Returns returned 2 outputs, expected 1"),
+    "another type": (np.ones(3), "tensor(float)", treadle.RuntimeException, r"test::Returns gave tensor\(double\)\[3\] as output 0"),
+    "objects in an array": (np.array([Opaque()], object), "tensor(float)", Exception, "output 0"),
+    "every other element": (np.arange(6, dtype=np.float32)[::2], "tensor(float)", None, ""),
+    "backwards": (np.arange(3, dtype=np.float32)[::-1], "tensor(float)", None, ""),
+    "transposed": (np.arange(6, dtype=np.float32).reshape(2, 3).T, "tensor(float)", None, ""),
+    "read-only": (np.broadcast_to(np.float32(2), (2, 3)), "tensor(float)", None, ""),
+    "a number": (2, "tensor(float)", None, ""),
+    "a bool": (True, "tensor(int64)", None, ""),
+    "a list": ([1, 2], "tensor(double)", None, ""),
+    "an empty list": ([], "tensor(int64)", None, ""),
+    "texts": (["a", "bc"], "tensor(string)", None, ""),
+    "an element of numpy's": (np.float64(2.5), "tensor(float)", None, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"tier": "reference"}], ids=str)
+@pytest.mark.parametrize("what", RETURNED)
+def test_what_is_returned_is_the_output_or_an_error(what, options):
+    returned, output, kind, message = RETURNED[what]
+
+    @treadle.op("test::Returns", inputs=["tensor(float)"], outputs=[output])
+    def returns(x):
+        return returned
+
+    made = session("g (float[n] x) => (y) { y = test.Returns (x) }", **options)
+    for _ in range(2):
+        if kind:
+            with pytest.raises(kind, match=message):
+                made.run(None, {"x": X})
+            continue
+        [found] = made.run(None, {"x": X})
+        np.testing.assert_array_equal(found, np.array(returned, found.dtype))
+
+
+def test_outputs_that_are_several():
+    returned = None
+
+    @treadle.op("test::Pair", inputs=["tensor(float)"], outputs=["tensor(float)", "tensor(int64)"])
+    def pair(x):
+        return returned
+
+    both = session("g (float[n] x) => (y, z) { y, z = test.Pair (x) }")
+    first = session("g (float[n] x) => (y) { y = test.Pair (x) }")
+    returned = (X, None)
+    with pytest.raises(TypeError, match=r"test::Pair returned None as output 1, .* of tensor\(int64\)"):
+        both.run(None, {"x": X})
+    np.testing.assert_array_equal(first.run(None, {"x": X})[0], X)
+    returned = [X, 3]
+    with pytest.raises(
+        ValueError, match=r"returned 1 outputs, expected 2 \(a list is one output, a tuple is several\)"
+    ):
+        both.run(None, {"x": X})
+    returned = (X, 3)
+    assert both.run(None, {"x": X})[1] == 3
+
+
+def test_sizes_that_the_model_states():
+    """A model's own words about an operator's result are no promise of the operator: results behind it are right."""
+
+    @treadle.op("test::Longer", inputs=["tensor(float)"], outputs=["tensor(float)"])
+    def longer(x):
+        return np.concatenate([x, x])
+
+    for options in ({}, {"tier": "reference"}):
+        made = session("g (float[4] x) => (float[m] z) { y = test.Longer (x)  z = Add (y, y) }", **options)
+        np.testing.assert_array_equal(made.run(None, {"x": X})[0], np.concatenate([X, X]) * 2)
+        stated = session(
+            "g (float[4] x) => (float[4] z) <float[4] y> { y = test.Longer (x)  z = Add (y, y) }", **options
+        )
+        try:
+            found = stated.run(None, {"x": X})[0]
+        except treadle.RuntimeException as error:
+            assert "test.Longer" in str(error) or "Longer" in str(error)
+        else:
+            np.testing.assert_array_equal(found, np.concatenate([X, X]) * 2)

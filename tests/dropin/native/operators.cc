@@ -183,6 +183,26 @@ struct Same : Operator {
   }
 };
 
+// Makes no output at all.
+struct Forgets : Operator {
+  Forgets() : Operator(17) {
+    name = "Forgets";
+    KernelComputeV2 = [](void*, OrtKernelContext*) -> OrtStatus* { return nullptr; };
+  }
+};
+
+// Makes its output and writes nothing to it.
+struct Leaves : Operator {
+  Leaves() : Operator(17) {
+    name = "Leaves";
+    KernelComputeV2 = [](void*, OrtKernelContext* context) -> OrtStatus* {
+      const int64_t size = 3;
+      OrtValue* result = nullptr;
+      return api->KernelContext_GetOutput(context, 0, &size, 1, &result);
+    };
+  }
+};
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
@@ -196,6 +216,8 @@ extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(O
       operators.push_back(std::make_unique<Operator>(static_cast<uint32_t>(version)));
     }
     operators.push_back(std::make_unique<Same>());
+    operators.push_back(std::make_unique<Forgets>());
+    operators.push_back(std::make_unique<Leaves>());
     for (const auto& op : operators) {
       if (OrtStatus* status = api->CustomOpDomain_Add(domain, op.get())) return status;
     }
