@@ -194,6 +194,7 @@ class Session {
   std::string optimized_model() const { return detail::take_bytes(treadle_session_optimized_model, get()); }
   // The graph after the rewrites of loading; with the option "dump", as it was behind that rewrite.
   std::string dump_graph() const { return detail::take_text(treadle_session_dump_graph, get()); }
+  void set_threads(int threads) { treadle_session_set_threads(get(), threads); }
   void compile() const { treadle_session_compile(get()); }
   void wait_compiled() const { treadle_session_wait_compiled(get()); }
   std::string explain(const Feeds& feeds = {}, bool json = false) const {

@@ -221,6 +221,8 @@ TREADLE_API treadle_status* treadle_session_open(const char* path, const treadle
 TREADLE_API treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const char* folder,
                                                        const treadle_options* options, treadle_session** out);
 TREADLE_API void treadle_session_free(treadle_session* session);
+/* The option "threads" of a session that has not run yet, for a caller who learns the number after opening it. */
+TREADLE_API void treadle_session_set_threads(treadle_session* session, int threads);
 /* Options that were given and have no effect on this model, each as a sentence; NULL past the last. */
 TREADLE_API const char* treadle_session_remark(const treadle_session* session, size_t index);
 

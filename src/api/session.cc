@@ -189,6 +189,10 @@ void treadle_session_free(treadle_session* session) {
   delete session;
 }
 
+void treadle_session_set_threads(treadle_session* session, int threads) {
+  if (session) session->session->set_threads(threads);
+}
+
 const char* treadle_session_remark(const treadle_session* session, size_t index) {
   return session && index < session->session->remarks().size() ? session->session->remarks()[index].c_str() : nullptr;
 }

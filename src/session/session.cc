@@ -1,6 +1,7 @@
 // What a session does: it looks up what a caller gives, finds or makes the plan for it, and runs that.
 #include "session/session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -112,6 +113,10 @@ Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> 
 
 Result<std::unique_ptr<Session>> Session::from_graph(std::unique_ptr<ir::Graph> graph, const SessionOptions& options) {
   return opened(options, [&](session::Loaded& loaded) { return load_graph(std::move(graph), loaded); });
+}
+
+void Session::set_threads(int threads) const {
+  impl_->loaded.threads = std::clamp(threads, 1, kMaxThreads);
 }
 
 std::span<const IoInfo> Session::inputs() const {

@@ -51,6 +51,9 @@ class Session {
                                                      const SessionOptions& options = {});
   ~Session();
 
+  // In place of the options' number, before the first run.
+  void set_threads(int threads) const;
+
   std::span<const IoInfo> inputs() const;  // those that a caller gives; initialisers that may be overridden follow
   std::span<const IoInfo> overridable() const;
   std::span<const IoInfo> outputs() const;
