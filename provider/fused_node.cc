@@ -28,7 +28,8 @@ OrtValue* output_of(OrtKernelContext* context, size_t index, const int64_t* dims
 
 }  // namespace
 
-FusedNode::FusedNode(Session session, const Settings& settings, const Values& inputs, const Values& outputs)
+FusedNode::FusedNode(Session session, const Settings& settings, Threads* threads, const Values& inputs,
+                     const Values& outputs)
     : OrtNodeComputeInfo{
           .ort_version_supported = kOldestVersion,
           .CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) -> OrtStatus* {
@@ -41,7 +42,8 @@ FusedNode::FusedNode(Session session, const Settings& settings, const Values& in
               },
           .ReleaseState = [](OrtNodeComputeInfo*, void*) {}},
       session_(std::move(session)),
-      settings_(settings) {
+      settings_(settings),
+      threads_(threads) {
   for (size_t i = 0; i < treadle_session_count(session_.get(), TREADLE_INPUT); ++i) {
     inputs_.emplace_back(treadle_session_name(session_.get(), TREADLE_INPUT, i));
     const auto found = std::find_if(inputs.begin(), inputs.end(),
@@ -70,6 +72,9 @@ FusedNode::FusedNode(Session session, const Settings& settings, const Values& in
 }
 
 void FusedNode::run(OrtKernelContext* context) const {
+  std::call_once(first_run_, [&] {
+    if (threads_) treadle_session_set_threads(session_.get(), threads_->of(context));
+  });
   Handles inputs(inputs_.size()), results(outputs_.size());
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const OrtValue* value = nullptr;

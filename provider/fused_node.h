@@ -2,18 +2,21 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "graph.h"
 #include "sessions.h"
+#include "threads.h"
 
 namespace treadle::provider {
 
 class FusedNode : public OrtNodeComputeInfo {
  public:
-  // `inputs` and `outputs`: of onnxruntime's node. Throws when the session wants an input that the node lacks.
-  FusedNode(Session session, const Settings& settings, const Values& inputs, const Values& outputs);
+  // `inputs` and `outputs`: of onnxruntime's node. `threads`: NULL where the settings say how many. Throws when the
+  // session wants an input that the node lacks.
+  FusedNode(Session session, const Settings& settings, Threads* threads, const Values& inputs, const Values& outputs);
 
  private:
   // An output whose sizes the model says is written where onnxruntime wants it; any other is copied there.
@@ -28,6 +31,8 @@ class FusedNode : public OrtNodeComputeInfo {
 
   Session session_;
   const Settings& settings_;
+  Threads* threads_;
+  mutable std::once_flag first_run_;
   std::vector<size_t> positions_;  // of the session's inputs among those of the node
   std::vector<std::string> inputs_;
   std::vector<const char*> input_names_, output_names_;

@@ -120,8 +120,8 @@ void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeCompu
   std::vector<const Node*> members;
   for (const Node& member : nodes) members.push_back(&member);
   const auto sizes = in_bodies_.contains(names_of(node.outputs)) ? DeclaredSizes::kUnknown : DeclaredSizes::kTrusted;
-  const Session session = sessions_.open(write_model(graph, members, node.outputs, sizes));
-  *out = new FusedNode(session, settings_, node.inputs, node.outputs);
+  const Session session = sessions_.take(write_model(graph, members, node.outputs, sizes));
+  *out = new FusedNode(session, settings_, settings_.own_threads ? nullptr : &threads_, node.inputs, node.outputs);
 }
 
 }  // namespace treadle::provider

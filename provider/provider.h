@@ -7,6 +7,7 @@
 
 #include "claims.h"
 #include "sessions.h"
+#include "threads.h"
 
 namespace treadle::provider {
 
@@ -27,6 +28,7 @@ class Provider : public OrtEp {
 
   Settings settings_;
   Sessions sessions_;
+  Threads threads_;
   const OrtLogger* logger_;
   bool has_claims_ = false;
   // Outputs of claims in bodies. Where a claim is compiled, onnxruntime does not say whether its graph is a body.

@@ -1,11 +1,15 @@
 #include "sessions.h"
 
-#include <functional>
-
 namespace treadle::provider {
 
+Session Sessions::take(const std::string& model) {
+  Session session = open(model);
+  opened_.erase(key_of(model));
+  return session;
+}
+
 Session Sessions::open(const std::string& model) {
-  const Key key(model.size(), std::hash<std::string>{}(model));
+  const Key key = key_of(model);
   if (const auto found = opened_.find(key); found != opened_.end()) return found->second;
   if (const auto found = refused_.find(key); found != refused_.end()) throw found->second;
   treadle_session* session = nullptr;

@@ -41,8 +41,7 @@ Claiming claiming_of(const std::string& value) {
 }  // namespace
 
 Settings::Settings(const OrtSessionOptions* options) : engine(no_options()) {
-  // onnxruntime does not tell providers how many threads its session has; a program that wants more than its own says
-  // so.
+  // Until the first run tells how many threads onnxruntime's session has (threads.h).
   check(treadle_options_set(engine.get(), "threads", "1"));
   OrtKeyValuePairs* entries = nullptr;
   check(ort().GetSessionOptionsConfigEntries(options, &entries));
@@ -72,6 +71,7 @@ void Settings::set(const std::string& key, const std::string& value) {
   } else {
     try {
       check(treadle_options_set(engine.get(), key.c_str(), value.c_str()));
+      own_threads |= key == "threads";
     } catch (const Failure& failure) {
       throw Failure(failure.code,
                     std::string(kName) + ": " + failure.what() + "; the provider's own options are " + kOwnKeys);

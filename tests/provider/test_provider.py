@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 import threading
 
@@ -260,6 +261,39 @@ def test_several_sessions_and_threads():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+MULTIPLIES = HEAD + "g (float[512,512] x, float[512,512] w) => (float[512,512] y) { y = MatMul(x, w) }"
+
+COUNTS = """
+import os, sys
+import numpy, onnxruntime, onnxruntime_ep_treadle as provider
+
+name = provider.get_ep_name()
+onnxruntime.register_execution_provider_library(name, provider.get_library_path())
+settings = onnxruntime.SessionOptions()
+settings.intra_op_num_threads = int(sys.argv[2])
+devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
+settings.add_provider_for_devices(devices, dict(option.split("=") for option in sys.argv[3:]))
+session = onnxruntime.InferenceSession(sys.argv[1], settings)
+for _ in range(3):
+    session.run(None, {key: numpy.ones((512, 512), "f4") for key in "xw"})
+tasks = os.listdir("/proc/self/task")
+print(sum(open(f"/proc/self/task/{task}/comm").read().strip() == "treadle" for task in tasks))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+@pytest.mark.parametrize(("threads", "options", "helpers"), [(1, [], 0), (2, [], 1), (2, ["threads=1"], 0)])
+def test_a_claim_uses_as_many_threads_as_the_session(tmp_path, threads, options, helpers):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(serialised(MULTIPLIES))
+    command = [sys.executable, "-c", COUNTS, path, str(threads), "claim=all", *options]
+    for _ in range(5):  # on a busy machine a thread may come too late to be counted
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if done.stdout.split() == [str(helpers)]:
+            return
+    pytest.fail(f"{done.stdout} threads {done.stderr}")
 
 
 def test_errors_of_runs_say_where_and_why():
