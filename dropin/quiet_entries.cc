@@ -32,10 +32,7 @@ constexpr std::string_view kQuietOfSessions[] = {
     "session.intra_op.",
     "session.intra_op_thread_affinities",
 };
-constexpr std::string_view kQuietOfRuns[] = {
-    "disable_synchronize_execution_providers",
-    "memory.enable_memory_arena_shrinkage",
-};
+constexpr std::string_view kQuietOfRuns[] = {"disable_synchronize_execution_providers"};
 constexpr std::string_view kSaveFormat = "session.save_model_format";
 
 bool stands_for(std::string_view listed, std::string_view key) {

@@ -1,33 +1,17 @@
 #include "session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <limits>
 #include <thread>
 #include <utility>
 
 #include "configuration.h"
+#include "files.h"
 #include "memory.h"
 
 namespace treadle::dropin {
 
 namespace {
-
-uint64_t now_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
-
-void write_file(const std::string& path, const char* bytes, size_t size) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes, static_cast<std::streamsize>(size));
-  if (!file.flush()) throw Failure(ORT_FAIL, "cannot write '" + path + "'");
-}
 
 Logger logger_of(const OrtEnv* environment, const OrtSessionOptions& options) {
   Logger logger;
@@ -41,14 +25,14 @@ Logger logger_of(const OrtEnv* environment, const OrtSessionOptions& options) {
   return logger;
 }
 
-// `open` makes treadle's session.
+// `open` makes treadle's session, which a profile calls `loading`.
 template <class Open>
-OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* given, const Open& open) {
+OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* given, const char* loading,
+                         const Open& open) {
   const OrtSessionOptions defaults;
   const OrtSessionOptions& options = given ? *given : defaults;
   auto session = std::make_unique<OrtSession>();
-  if (options.profiles) session->trace = std::make_unique<Trace>(options.profile_prefix, now_ns());
-  const uint64_t begin = now_ns();
+  if (options.profiles) session->trace = std::make_unique<Trace>(options.profile_prefix);
   session->options = options.engine(environment);
   session->loading.cancelled = options.load_cancelled;
   treadle_options_set_interrupt(
@@ -60,6 +44,7 @@ OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* giv
       &session->loading);
   session->engine.reset(open(session->options.get()));
   session->loading.ended.store(true, std::memory_order_relaxed);
+  if (session->trace) session->trace->add(loading, session->trace->origin_ns(), steady_ns());
 
   const Logger& logger = session->logger = logger_of(environment, options);
   for (size_t i = 0; const char* remark = treadle_session_remark(session->engine.get(), i); ++i) logger.warn(remark);
@@ -72,13 +57,13 @@ OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* giv
     const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
     write_file(options.optimized_model, bytes, size);
   }
-  if (session->trace) session->trace->add("session_initialization", begin, now_ns());
+  if (session->trace) session->trace->add("session_initialization", session->trace->origin_ns(), steady_ns());
   return session.release();
 }
 
 OrtSession* open_file(const OrtEnv* environment, const char* path, const OrtSessionOptions* options) {
   require(path, "the path of a model is missing");
-  return make_session(environment, options, [&](const treadle_options* engine) {
+  return make_session(environment, options, "model_loading_uri", [&](const treadle_options* engine) {
     treadle_session* session = nullptr;
     check(treadle_session_open(path, engine, &session));
     return session;
@@ -88,7 +73,7 @@ OrtSession* open_file(const OrtEnv* environment, const char* path, const OrtSess
 OrtSession* open_bytes(const OrtEnv* environment, const void* bytes, size_t size, const OrtSessionOptions* options) {
   require(bytes, "the bytes of a model are missing");
   const std::string* const folder = options ? options->entry(kFolder) : nullptr;
-  return make_session(environment, options, [&](const treadle_options* engine) {
+  return make_session(environment, options, "model_loading_array", [&](const treadle_options* engine) {
     treadle_session* session = nullptr;
     check(treadle_session_from_bytes(bytes, size, folder ? folder->c_str() : nullptr, engine, &session));
     return session;
@@ -147,67 +132,23 @@ class Results {
 
 }  // namespace
 
-Trace::Trace(std::string prefix, uint64_t now_ns) : start_ns_(now_ns) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  char text[32];
-  std::strftime(text, sizeof text, "_%Y-%m-%d_%H-%M-%S.json", localtime_r(&now, &local));
-  path_ = std::move(prefix) + text;
-}
-
-void Trace::add(const char* name, uint64_t begin_ns, uint64_t end_ns) {
-  const std::lock_guard lock(mutex_);
-  char event[256];
-  std::snprintf(event, sizeof event,
-                "%s{\"cat\":\"Session\",\"pid\":%d,\"tid\":%zu,\"ts\":%llu,\"dur\":%llu,\"ph\":\"X\",\"name\":\"%s\","
-                "\"args\":{}}",
-                events_.empty() ? "" : ",\n", getpid(),
-                std::hash<std::thread::id>()(std::this_thread::get_id()) % 1000000,
-                static_cast<unsigned long long>((begin_ns - start_ns_) / 1000),
-                static_cast<unsigned long long>((end_ns - begin_ns) / 1000), name);
-  events_ += event;
-}
-
-bool Trace::wants_nodes() {
-  const std::lock_guard lock(mutex_);
-  return !std::exchange(has_nodes_, true);
-}
-
-void Trace::add_nodes(std::string trace) {
-  const std::lock_guard lock(mutex_);
-  nodes_ = std::move(trace);
-}
-
-Trace::~Trace() {
-  if (written_) return;
-  try {
-    write();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "treadle: %s\n", error.what());
-  }
-}
-
-std::string Trace::write() {
-  const std::lock_guard lock(mutex_);
-  written_ = true;
-  std::string text = "[" + events_;
-  const size_t begin = nodes_.find('['), end = nodes_.rfind(']');
-  if (begin != std::string::npos && end > begin + 1) text += ",\n" + nodes_.substr(begin + 1, end - begin - 1);
-  text += "]\n";
-  write_file(path_, text.data(), text.size());
-  return path_;
-}
-
 namespace {
 
-void add_nodes_of(Trace& trace, const treadle_session* engine, const char* const* names, const Feeds& feeds) {
+void run_recorded(const OrtSession& session, const treadle_run_options* options, const char* const* names,
+                  const Feeds& feeds, const char* const* output_names, size_t output_count, treadle_value** outputs) {
+  const int64_t begin = steady_ns();
   treadle_profile* made = nullptr;
-  treadle_status* const status =
-      treadle_session_profile(engine, nullptr, names, feeds.values(), feeds.size(), 1, &made);
+  check(treadle_session_run_recorded(session.engine.get(), options, names, feeds.values(), feeds.size(), output_names,
+                                     output_count, outputs, &made));
+  const int64_t end = steady_ns();
   const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> profile(made, treadle_profile_free);
-  if (status) return treadle_status_free(status);  // the run itself says what is wrong
-  const std::unique_ptr<char, void (*)(void*)> text(treadle_profile_trace(made), treadle_free);
-  if (text) trace.add_nodes(text.get());
+  Trace& trace = *session.trace;
+  if (made) {
+    const std::unique_ptr<char, void (*)(void*)> nodes(treadle_profile_kernels(made, trace.origin_ns()), treadle_free);
+    if (nodes) trace.add_nodes(nodes.get());
+  }
+  trace.add("SequentialExecutor::Execute", begin, end);
+  trace.add("model_run", begin, end);
 }
 
 }  // namespace
@@ -225,12 +166,14 @@ void OrtSession::run(const OrtRunOptions* run_options, const char* const* names,
       run_options->has_untold.exchange(false)) {
     treadle::dropin::warn_of_run_entries(logger, run_options->entries);
   }
-  const uint64_t begin = trace ? treadle::dropin::now_ns() : 0;
-  if (trace && trace->wants_nodes()) treadle::dropin::add_nodes_of(*trace, engine.get(), names, feeds);
-  treadle::dropin::check(treadle_session_run(engine.get(), run_options ? run_options->engine.get() : nullptr, names,
-                                             feeds.values(), count, output_names, output_count, results.handles()));
+  const treadle_run_options* const given = run_options ? run_options->engine.get() : nullptr;
+  if (trace) {
+    treadle::dropin::run_recorded(*this, given, names, feeds, output_names, output_count, results.handles());
+  } else {
+    treadle::dropin::check(treadle_session_run(engine.get(), given, names, feeds.values(), count, output_names,
+                                               output_count, results.handles()));
+  }
   results.keep(output_names);
-  if (trace) trace->add("model_run", begin, treadle::dropin::now_ns());
 }
 
 // Packed weights are shared by all sessions of a model; a container adds nothing.

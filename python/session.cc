@@ -171,6 +171,29 @@ std::vector<const char*> Session::output_names(PyObject* names) const {
   return result;
 }
 
+treadle_status* Session::call(const treadle_run_options* options, const Feeds& feeds,
+                              const std::vector<const char*>& wanted, treadle_value** outputs,
+                              treadle_profile*& profile) const {
+  const char* const* const names = wanted.empty() ? nullptr : wanted.data();
+  if (!recorder_) {
+    return treadle_session_run(handle.get(), options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
+                               names, wanted.size(), outputs);
+  }
+  return treadle_session_run_recorded(handle.get(), options, feeds.names.data(), feeds.values.data(),
+                                      feeds.names.size(), names, wanted.size(), outputs, &profile);
+}
+
+void Session::tell_recorder(treadle_profile* profile) const {
+  const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> owned(profile, treadle_profile_free);
+  if (!recorder_) return;  // meanwhile another thread has ended the recording
+  py::call(recorder_, take_text(treadle_profile_kernels(profile, recording_since_ns_)).get());
+}
+
+void Session::record(PyObject* recorder, int64_t since_ns) {
+  recording_since_ns_ = since_ns;
+  recorder_ = py::is_none(recorder) ? py::Object() : py::borrow(recorder);
+}
+
 py::Object Session::run(PyObject* names, PyObject* feed, PyObject* options) const {
   Feeds feeds;
   collect(feed, feeds, false);
@@ -180,10 +203,9 @@ py::Object Session::run(PyObject* names, PyObject* feed, PyObject* options) cons
   const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
   Outputs outputs(count, wanted.empty() ? &results_ : nullptr);
   const treadle_run_options* run_options = run_options_of(options);
-  call_run([&] {
-    return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
-                               wanted.empty() ? nullptr : wanted.data(), wanted.size(), outputs.data());
-  });
+  treadle_profile* profile = nullptr;
+  call_run([&] { return call(run_options, feeds, wanted, outputs.data(), profile); });
+  if (profile) tell_recorder(profile);
   py::Object results = py::new_list(count);
   for (size_t i = 0; i < count; ++i) py::set_item(results, i, outputs.to_python(i));
   return results;
@@ -199,10 +221,8 @@ py::Object Session::run_values(PyObject* names, PyObject* feed, const std::vecto
   std::vector<treadle_value*> handles(count, nullptr);
   for (size_t i = 0; i < count; ++i) handles[i] = i < given.size() && given[i] ? given[i]->handle.get() : nullptr;
   const treadle_run_options* run_options = run_options_of(options);
-  call_run([&] {
-    return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
-                               wanted.empty() ? nullptr : wanted.data(), wanted.size(), handles.data());
-  });
+  treadle_profile* profile = nullptr;
+  call_run([&] { return call(run_options, feeds, wanted, handles.data(), profile); });
   py::Object results = py::new_list(count);
   for (size_t i = 0; i < count; ++i) {
     const bool ours = i >= given.size() || !given[i];
@@ -210,6 +230,7 @@ py::Object Session::run_values(PyObject* names, PyObject* feed, const std::vecto
     if (!ours) check(treadle_value_copy(handles[i], &copy));
     py::set_item(results, i, to(Value{Owned<treadle_value>(ours ? handles[i] : copy)}));
   }
+  if (profile) tell_recorder(profile);
   return results;
 }
 
@@ -370,6 +391,7 @@ void define_session(PyObject* module) {
                       PyObject*, LoadFlag&>(),
       {py::method<&Session::run>("run", "output_names, feed, options"),
        py::method<&Session::run_values>("run_values", "output_names, feed, outputs, options"),
+       py::method<&Session::record>("record", "recorder, since_ns", "Calls a function with the nodes of each run"),
        py::method<&Session::infos>("infos", "role"), py::method<&Session::metadata>("metadata"),
        py::method<&Session::counters>("counters"), py::method<&Session::remarks>("remarks"),
        py::method<&Session::wait_compiled>("wait_compiled"), py::method<&Session::compile>("compile"),

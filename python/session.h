@@ -124,6 +124,8 @@ class Session {
   // `names` may be None: all outputs.
   py::Object run(PyObject* names, PyObject* feed, PyObject* options) const;
   // `given`: values to write into, or None; parallel to the names.
+  // Runs call `recorder` with their nodes, as treadle_profile_kernels has them; None: no longer.
+  void record(PyObject* recorder, int64_t since_ns);
   py::Object run_values(PyObject* names, PyObject* feed, const std::vector<Value*>& given, PyObject* options) const;
   // (name, type, shape); the shape is a list, or None
   py::Object infos(int role) const;
@@ -166,7 +168,14 @@ class Session {
   std::vector<Input> inputs_;
   std::unordered_map<std::string_view, size_t> input_index_;  // names belong to the session
   size_t required_ = 0;
-  mutable KeptHandles results_;  // of runs that give all outputs
+  // Runs with a recorder are recorded, and tell it which nodes ran.
+  treadle_status* call(const treadle_run_options* options, const Feeds& feeds, const std::vector<const char*>& wanted,
+                       treadle_value** outputs, treadle_profile*& profile) const;
+  void tell_recorder(treadle_profile* profile) const;
+
+  py::Object recorder_;
+  int64_t recording_since_ns_ = 0;  // of the steady clock
+  mutable KeptHandles results_;     // of runs that give all outputs
 };
 
 // The base of Python's InferenceSession, whose method `run` it is wherever a run needs nothing else of Python.

@@ -343,6 +343,17 @@ TREADLE_API char* treadle_profile_json(const treadle_profile* profile); /* the s
 TREADLE_API char* treadle_profile_trace(
     const treadle_profile* profile); /* every node of every iteration: Chrome's format */
 
+/* treadle_session_run, which also gives a profile of this run; NULL from the reference interpreter, which records
+ * nothing. */
+TREADLE_API treadle_status* treadle_session_run_recorded(const treadle_session* session,
+                                                         const treadle_run_options* options, const char* const* names,
+                                                         const treadle_value* const* values, size_t count,
+                                                         const char* const* output_names, size_t output_count,
+                                                         treadle_value** outputs, treadle_profile** profile);
+/* A JSON array of the nodes that ran, as onnxruntime's profiler writes them. Times are microseconds since `origin_ns`
+ * of the steady clock (CLOCK_MONOTONIC). */
+TREADLE_API char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns);
+
 /* ---- Streams: a session run over a signal that arrives in pieces, with the state that is carried from run to run.
  * Inputs are states, cut along time, bound, or given with each push. An output is joined along its time axis where it
  * has one, else stacked along a new first axis; a sequence of one value per run where sizes differ. */

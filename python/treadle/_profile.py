@@ -12,34 +12,45 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    """Runs in the trace format that browsers show."""
+    """Loading, runs, and the nodes of runs, as onnxruntime's profiler writes them and as browsers show them."""
 
     def __init__(self, prefix: str) -> None:
-        self.path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
         self.start_ns = time.time_ns()
-        self._events: list[dict[str, Any]] = []
+        self.path = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self.start_ns // 1_000_000 % 1000:03}.json"
+        self.origin_ns = time.monotonic_ns()
+        self._events: list[str] = []  # as JSON
         self._lock = threading.Lock()
 
     def add(self, name: str, begin_ns: int) -> None:
-        now = time.time_ns()
+        """What has taken from `begin_ns` of the monotonic clock until now."""
+        import json  # here and below: rare, and takes a while to import
+
         event = {
             "cat": "Session",
             "pid": os.getpid(),
-            "tid": threading.get_ident(),
-            "ts": (begin_ns - self.start_ns) // 1000,
-            "dur": (now - begin_ns) // 1000,
+            "tid": threading.get_native_id(),
+            "dur": (time.monotonic_ns() - begin_ns) // 1000,
+            "ts": (begin_ns - self.origin_ns) // 1000,
             "ph": "X",
             "name": name,
             "args": {},
         }
         with self._lock:
-            self._events.append(event)
+            self._events.append(json.dumps(event))
+
+    def add_run(self, name: str, begin_ns: int) -> None:
+        if name == "model_run":
+            self.add("SequentialExecutor::Execute", begin_ns)
+        self.add(name, begin_ns)
+
+    def add_nodes(self, events: str) -> None:
+        """A JSON array of events."""
+        with self._lock:
+            self._events += [events[1:-1]] if events != "[]" else []
 
     def write(self) -> str:
-        import json  # here and below: rare, and takes a while to import
-
         with open(self.path, "w", encoding="utf-8") as file:
-            json.dump(self._events, file)
+            file.write("[" + ",\n".join(self._events) + "]\n")
         return self.path
 
 

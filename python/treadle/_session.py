@@ -207,6 +207,7 @@ class InferenceSession(_core.SessionBase):
         core_options = options._to_core()
         if weights is not None:
             core_options["weights"] = weights
+        self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # Where the files are, wherever the process goes.
         self._model_place = None if self._model_path is None else os.path.abspath(self._model_path)
         self._weights = weights
@@ -222,6 +223,11 @@ class InferenceSession(_core.SessionBase):
             list(options._operator_libraries),
             options._load_flag,
         )
+        if self._profile is not None:
+            self._engine.record(self._profile.add_nodes, self._profile.origin_ns)
+            self._profile.add(
+                f"model_loading_{'array' if self._model_path is None else 'uri'}", self._profile.origin_ns
+            )
         for remark in self._engine.remarks():
             warn_once(remark)
         if options.optimized_model_filepath:
@@ -231,12 +237,13 @@ class InferenceSession(_core.SessionBase):
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._engine.metadata())
         _warn_of_model_options(self._model_meta)
-        self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
         self._run = self._engine.run
         if self._profile is None:
             self._set_core(self._engine)
+        else:
+            self._profile.add("session_initialization", self._profile.origin_ns)
         self._own = frozenset(vars(self))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -376,10 +383,10 @@ class InferenceSession(_core.SessionBase):
             return call
 
         def recorded(*args: Any) -> Any:
-            begin = time.time_ns()
+            begin = time.monotonic_ns()
             result = call(*args)
             if self._profile:
-                self._profile.add(name, begin)
+                self._profile.add_run(name, begin)
             return result
 
         return recorded
@@ -500,6 +507,7 @@ class InferenceSession(_core.SessionBase):
         if self._profile is None:
             return ""
         profile, self._profile = self._profile, None
+        self._engine.record(None, 0)
         self._set_core(self._engine)
         if self._unwritten is not None:
             self._unwritten.detach()

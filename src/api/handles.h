@@ -12,6 +12,7 @@
 
 #include "base/memory_account.h"
 #include "base/status.h"
+#include "report/kernel_events.h"
 #include "run/profile.h"
 #include "session/session.h"
 #include "stream/pool.h"
@@ -49,6 +50,7 @@ struct treadle_run_options {
 struct treadle_profile {
   explicit treadle_profile(size_t runs) : profile(runs) {}
   treadle::run::Profile profile;
+  treadle::report::ModelNodes model;  // of a recorded run
 };
 
 struct treadle_stream_options {

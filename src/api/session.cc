@@ -9,6 +9,7 @@
 #include "ir/nesting.h"
 #include "opt/pipeline.h"
 #include "report/explain.h"
+#include "report/kernel_events.h"
 #include "report/profile.h"
 #include "session/option_table.h"
 
@@ -88,6 +89,27 @@ const RunOptions& run_options(const treadle_run_options* options) {
 }
 
 }  // namespace treadle::api
+
+namespace {
+
+Status run_session(const treadle_session* session, const RunOptions& options, const char* const* names,
+                   const treadle_value* const* values, size_t count, const char* const* output_names,
+                   size_t output_count, treadle_value** outputs) {
+  TREADLE_TRY(require(session, "a session is missing"));
+  ThreadScratch<CallScratch> scratch;
+  TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
+  TREADLE_TRY(output_indices(*session, output_names, output_count, scratch->indices));
+  if (output_names && output_count == 0) return {};
+  const size_t wanted = output_names ? output_count : session->session->outputs().size();
+  TREADLE_TRY(require(outputs || wanted == 0, "a place for the results is missing"));
+  LentHandles lent(outputs, wanted, *scratch);
+  TREADLE_TRY(lent.lend());
+  TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, scratch->places, options));
+  lent.keep();
+  return {};
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -330,6 +352,10 @@ char* treadle_profile_trace(const treadle_profile* profile) {
   return give_or_null([&] { return report::to_trace(profile->profile); });
 }
 
+char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns) {
+  return give_or_null([&] { return report::kernel_events(profile->profile, profile->model, origin_ns); });
+}
+
 const char* treadle_pass_name(size_t index) {
   const auto passes = opt::passes();
   return index < passes.size() ? passes[index].name.data() : nullptr;  // a literal, so it ends with 0
@@ -430,18 +456,28 @@ void treadle_run_options_set_long_work(treadle_run_options* options, void (*begi
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     const char* const* output_names, size_t output_count, treadle_value** outputs) {
+  return guarded([&] {
+    return run_session(session, run_options(options), names, values, count, output_names, output_count, outputs);
+  });
+}
+
+treadle_status* treadle_session_run_recorded(const treadle_session* session, const treadle_run_options* options,
+                                             const char* const* names, const treadle_value* const* values, size_t count,
+                                             const char* const* output_names, size_t output_count,
+                                             treadle_value** outputs, treadle_profile** profile) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session, "a session is missing"));
-    ThreadScratch<CallScratch> scratch;
-    TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
-    TREADLE_TRY(output_indices(*session, output_names, output_count, scratch->indices));
-    if (output_names && output_count == 0) return {};
-    const size_t wanted = output_names ? output_count : session->session->outputs().size();
-    TREADLE_TRY(require(outputs || wanted == 0, "a place for the results is missing"));
-    LentHandles lent(outputs, wanted, *scratch);
-    TREADLE_TRY(lent.lend());
-    TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, scratch->places, run_options(options)));
-    lent.keep();
+    TREADLE_TRY(require(session && profile, "a session, or a place for the profile, is missing"));
+    *profile = nullptr;
+    std::unique_ptr<treadle_profile> made;
+    RunOptions recorded = run_options(options);
+    if (session->session->options().tier != Tier::kReference) {
+      made = std::make_unique<treadle_profile>(1);
+      made->model = report::nodes_of_model(session->session->graph());
+      recorded.profile = &made->profile;
+    }
+    TREADLE_TRY(run_session(session, recorded, names, values, count, output_names, output_count, outputs));
+    const bool has_run = !output_names || output_count > 0;
+    *profile = has_run ? made.release() : nullptr;
     return {};
   });
 }

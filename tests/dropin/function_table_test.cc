@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -388,6 +390,33 @@ TEST_F(FunctionTable, AProfileThatNobodyEndsIsWrittenWithTheSession) {
   ASSERT_FALSE(std::filesystem::is_empty(folder));
   EXPECT_GT(std::filesystem::file_size(std::filesystem::directory_iterator(folder)->path()), 2U);
   std::filesystem::remove_all(folder);
+}
+
+TEST_F(FunctionTable, AProfileHasTheNodesOfEachRun) {
+  const std::string prefix = (std::filesystem::path(testing::TempDir()) / "profile_with_nodes").string();
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().EnableProfiling(options.get(), prefix.c_str()));
+  const Session session = open(model_of(kAdd), options.get());
+  std::vector<float> x{1, 2, 3}, b{10, 20, 30};
+  const Value xs = lend(x, {1, 3}, kFloat), bs = lend(b, {3}, kFloat);
+  for (int i = 0; i < 2; ++i) run(session.get(), {"x", "b"}, {xs.get(), bs.get()}, {"y"});
+  char* name = nullptr;
+  check(ort().SessionEndProfiling(session.get(), allocator(), &name));
+  const std::string path = take(name);
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const auto& [event, count] : {std::pair{"_kernel_time\"", 2},
+                                     {"\"model_run\"", 2},
+                                     {"\"op_name\"", 2},
+                                     {"\"SequentialExecutor::Execute\"", 2},
+                                     {"\"model_loading_array\"", 1},
+                                     {"\"session_initialization\"", 1},
+                                     {"\"input_type_shape\"", 2}}) {
+    int found = 0;
+    for (size_t at = text.find(event); at != std::string::npos; at = text.find(event, at + 1)) ++found;
+    EXPECT_EQ(found, count) << event;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST_F(FunctionTable, RunsInTheBackground) {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace treadle::dropin {
+
+// Throws where the file cannot be written whole.
+void write_file(const std::string& path, const char* bytes, size_t size);
+
+}  // namespace treadle::dropin
