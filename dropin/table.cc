@@ -15,7 +15,7 @@ namespace treadle::dropin {
 namespace {
 
 // Programs read the numbers of the version; what follows them is for people.
-constexpr uint32_t kNewestVersion = 32;
+constexpr uint32_t kNewestVersion = table_version(kOnnxruntimeVersion);
 // Programs that were built for a few versions more get the table as well. They mostly call functions that it has.
 constexpr uint32_t kNewestServed = kNewestVersion + 16;
 const char* version_text() {
