@@ -7,6 +7,7 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -114,6 +115,60 @@ _ABOUT = {
 }
 
 
+# Names of onnxruntime's that treadle has not, by the reason.
+_REFUSED = {
+    "LoRA adapters are not applied to a model that is loaded": ("AdapterFormat", "LoraAdapter"),
+    "all tensors that Python sees are dense": (
+        "OrtSparseFormat",
+        "SparseBlockSparseView",
+        "SparseCooView",
+        "SparseCsrView",
+        "SparseTensor",
+    ),
+    "models are not compiled for devices: a session plans its model when it is made": (
+        "ModelCompiler",
+        "OrtCompileApiFlags",
+        "OrtCompiledModelCompatibility",
+        "OrtEpContextData",
+        "OrtEpContextDataBuffer",
+        "OrtExternalInitializerInfo",
+        "get_compatibility_info_from_model",
+        "get_compatibility_info_from_model_bytes",
+        "get_model_compatibility_for_ep_devices",
+    ),
+    "a package holds variants of a model for devices: make a session of the variant for the CPU": (
+        "ModelPackage",
+        "ModelPackageComponentContext",
+        "ModelPackageContext",
+        "ModelPackageOptions",
+        "ModelPackageWriteMode",
+    ),
+    "there is no device but the CPU": (
+        "OrtDeviceEpIncompatibilityReason",
+        "OrtSyncStream",
+        "get_hardware_device_ep_incompatibility_details",
+        "pack_fp4_weights_for_cuda_moe_gemm",
+    ),
+    "treadle.operators() lists the operators": (
+        "get_all_operator_schema",
+        "get_all_opkernel_def",
+        "get_registered_ep_kernel_defs",
+    ),
+    "sessions are objects of InferenceSession": ("SessionObjectInitializer", "get_session_initializer"),
+}
+_REASONS = {name: reason for reason, names in _REFUSED.items() for name in names}
+
+
+def _refusing(module: str) -> Callable[[str], Any]:
+    """What Python calls for names that a module lacks."""
+
+    def refuse(name: str) -> Any:
+        reason = f": {_REASONS[name]}" if name in _REASONS else ""
+        raise AttributeError(f"module '{module}' of treadle has no attribute '{name}'{reason}", name=name)
+
+    return refuse
+
+
 def _inner_names() -> dict[str, Any]:
     """What onnxruntime's extension module has and its package has not, or has in another form."""
     return {
@@ -145,7 +200,10 @@ def install(public: dict[str, Any]) -> ModuleType:
         del core[name]
     modules = {
         "onnxruntime": _module(
-            "onnxruntime", "treadle by onnxruntime's names.", {**public, "_is_treadle": True}, folders
+            "onnxruntime",
+            "treadle by onnxruntime's names.",
+            {**public, "SessionIOBinding": SessionIOBinding, "_is_treadle": True},
+            folders,
         ),
         "onnxruntime.capi": _module("onnxruntime.capi", "", {}, []),
     }
@@ -164,6 +222,8 @@ def install(public: dict[str, Any]) -> ModuleType:
         "build_and_package_info": {"package_name": "onnxruntime", "__version__": ONNXRUNTIME_VERSION},
     }.items():
         modules[f"onnxruntime.capi.{name}"] = _module(f"onnxruntime.capi.{name}", "", contents)
+    for name, module in modules.items():
+        module.__dict__["__getattr__"] = _refusing(name)
     for name in [n for n in sys.modules if n == "onnxruntime" or n.startswith("onnxruntime.")]:
         del sys.modules[name]
     sys.modules.update(modules)

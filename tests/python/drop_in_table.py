@@ -2,14 +2,20 @@
 
 python tests/python/drop_in_table.py writes it into the page; test_drop_in_page.py holds the page against it. The names
 are those of the installed onnxruntime; which of them are there is asked of the alias in a process of its own.
+
+python tests/python/drop_in_table.py --newer [VERSION] fetches another onnxruntime with pip, the newest one unless a version
+is given, into a folder that is removed again. It prints the names, members, operators and versions of the function table
+that this onnxruntime has and treadle lacks.
 """
 
+import argparse
 import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import models
 import treadle
@@ -52,14 +58,86 @@ print(json.dumps({
 """
 
 
-def names(alias: bool, model: pathlib.Path, asked: dict[str, list[str]]) -> dict[str, list[str]]:
-    command = [sys.executable, *(["-m", "treadle.as_onnxruntime"] if alias else []), "-c", NAMES, str(model)]
-    folders = [str(pathlib.Path(treadle.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+# Prints what else a release is made of: its version, methods of its classes, operators, and the newest function table.
+CONTENTS = """
+import ctypes
+import inspect
+import json
+import pathlib
+
+import onnxruntime as ort
+from onnxruntime.capi import _pybind_state as state
+
+members = {}
+for module in (state, ort):  # the package has some classes in another form
+    for name, o in vars(module).items():
+        if inspect.isclass(o) and not name.startswith("_"):
+            members[name] = [m for m in dir(o) if not m.startswith("_") and callable(getattr(o, m))]
+operators = []
+if hasattr(state, "get_all_operator_schema"):
+    operators = sorted({f"{s.domain or 'ai.onnx'} {s.name}" for s in state.get_all_operator_schema()})
+tables = 0
+for library in (pathlib.Path(ort.__file__).parent / "capi").glob("libonnxruntime.so.1*"):
+    get_base = ctypes.CDLL(str(library)).OrtGetApiBase
+    get_base.restype = ctypes.POINTER(ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32))
+    while get_base()[0](tables + 1):
+        tables += 1
+print(json.dumps({"version": ort.__version__, "members": members, "operators": operators, "tables": tables}))
+"""
+
+
+def asked_of(program: str, alias: bool, *arguments: str, first: str = "", given: object = None):
+    """What a program prints, as JSON, where onnxruntime is the alias or a package (in the folder `first`, if given)."""
+    command = [sys.executable, *(["-m", "treadle.as_onnxruntime"] if alias else []), "-c", program, *arguments]
+    folders = [first] * bool(first)
+    folders += [str(pathlib.Path(treadle.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     done = subprocess.run(
-        command, input=json.dumps(asked), env=environment, capture_output=True, text=True, timeout=120, check=True
+        command, input=json.dumps(given), env=environment, stdout=subprocess.PIPE, text=True, timeout=120, check=True
     )
     return json.loads(done.stdout)
+
+
+def names(alias: bool, model: pathlib.Path, asked: dict[str, list[str]], first: str = "") -> dict[str, list[str]]:
+    return asked_of(NAMES, alias, str(model), first=first, given=asked)
+
+
+def missing(folder: pathlib.Path, packages: str) -> list[str]:
+    """A line for each name that the onnxruntime in the folder `packages` has and treadle lacks."""
+    model = folder / "model.onnx"
+    model.write_bytes(models.add())
+    wanted = names(False, model, {}, packages)
+    found = names(True, model, wanted)
+    lines = [f"{what}: {name}" for what, each in wanted.items() for name in each if name not in found[what]]
+    theirs, ours = asked_of(CONTENTS, False, first=packages), asked_of(CONTENTS, True)
+    for name, each in sorted(theirs["members"].items()):
+        if name in ours["members"]:
+            lines += [f"{name}: {member}" for member in each if member not in ours["members"][name]]
+    own = {f"{o['domain'] or 'ai.onnx'} {o['name']}" for o in treadle.operators()}
+    lines += [f"operator: {name}" for name in theirs["operators"] if name not in own]
+    served = int(ours["version"].split(".")[1])
+    lines += [f"function table: version {version}" for version in range(served + 1, theirs["tables"] + 1)]
+    return [f"onnxruntime {theirs['version']} beside the names of {ours['version']}", *dict.fromkeys(lines)]
+
+
+def print_newer(version: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        packages = os.path.join(folder, "packages")
+        wanted = f"onnxruntime=={version}" if version else "onnxruntime"
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--upgrade",
+            "--no-deps",
+            "--target",
+            packages,
+            wanted,
+        ]
+        subprocess.run(pip, check=True)
+        print("\n".join(missing(pathlib.Path(folder), packages)))
 
 
 @functools.cache
@@ -83,13 +161,21 @@ def in_page() -> str:
     return PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip()
 
 
-def main() -> None:
-    import tempfile
-
+def write_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     with tempfile.TemporaryDirectory() as folder:
         PAGE.write_text(f"{before}{BEGIN}\n\n{table(pathlib.Path(folder))}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--newer", nargs="?", const="", metavar="VERSION", help="print what another release has more")
+    version = parser.parse_args().newer
+    if version is None:
+        write_page()
+    else:
+        print_newer(version)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,27 @@ def test_the_table_is_what_the_alias_has(tmp_path):
     assert drop_in_table.in_page() == drop_in_table.table(tmp_path), "run tests/python/drop_in_table.py"
 
 
+@pytest.mark.skipif(INSTALLED != _alias.ONNXRUNTIME_VERSION, reason="needs the onnxruntime whose names are offered")
+def test_what_another_release_has_more_is_listed(tmp_path):
+    """Here the other release is the installed one."""
+    lines = drop_in_table.missing(tmp_path, "")
+    assert lines[0] == f"onnxruntime {INSTALLED} beside the names of {INSTALLED}"
+    assert {"onnxruntime: LoraAdapter", "RunOptions: add_active_adapter", "operator: com.microsoft EPContext"} <= {
+        *lines
+    }
+    assert not [line for line in lines if line.startswith("function table")]
+
+
+@pytest.mark.skipif(INSTALLED != _alias.ONNXRUNTIME_VERSION, reason="needs the onnxruntime whose names are offered")
+def test_every_name_that_is_not_covered_has_a_reason():
+    rows = re.findall(r"^\| `(onnxruntime|capi\.\w+)` \|.*\| ([^|]*) \|$", drop_in_table.in_page(), re.MULTILINE)
+    missing = {name for _, cell in rows for name in re.findall(r"`(\w+)`", cell)}
+    assert missing == set(_alias._REASONS)
+    for name in missing:
+        with pytest.raises(AttributeError, match=re.escape(_alias._REASONS[name])):
+            _alias._refusing("onnxruntime")(name)
+
+
 def test_the_page_names_the_version_that_is_offered():
     page = drop_in_table.PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"\b1\.\d+\.\d+\b", page)) == {_alias.ONNXRUNTIME_VERSION}
