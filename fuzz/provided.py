@@ -1,0 +1,119 @@
+"""Random control-flow programs in onnxruntime with treadle as its execution provider, beside onnxruntime alone.
+
+    provided.py [--count N] [--seed S] [--opset V ...] [--size K]
+
+Every program (fuzz/programs.py) runs with each of the provider's ways to claim. Where onnxruntime alone gives results,
+so does the session with the provider: those of onnxruntime alone, or those of treadle alone where the two disagree.
+Programs run in a process of their own. Exit status 1 when some differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import onnx
+import onnxruntime
+import onnxruntime_ep_treadle
+from programs import attempt, difference, run_onnxruntime, run_tier, subgraphs
+from random_programs.blocks import OPSETS
+from random_programs.generator import make_program
+
+NAME = onnxruntime_ep_treadle.get_ep_name()
+CLAIMS = ("cost", "loops", "all")
+
+
+def run_provided(data: bytes, feeds: list[dict], claim: str) -> list[list]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    providers = [(NAME, {"claim": claim}), "CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(data, options, providers=providers, enable_fallback=False)
+    session.disable_fallback()
+    return [session.run(None, feed) for feed in feeds]
+
+
+def obeys_conditions(model: onnx.ModelProto) -> bool:
+    """No Loop without `cond`, whose body's condition treadle may be told to ignore."""
+    return all(node.input[1] for graph in subgraphs(model.graph) for node in graph.node if node.op_type == "Loop")
+
+
+def fault_of(model: onnx.ModelProto, feeds: list[dict], theirs: list | None) -> str:
+    """What is wrong with a program, "" for nothing; "unjudged" where onnxruntime gives no results."""
+    data = model.SerializeToString()
+    if theirs is None or not obeys_conditions(model):
+        return "unjudged"
+    ours, _ = attempt(lambda: run_tier(data, [*feeds, feeds[0]], "program"))
+    for claim in CLAIMS:
+        result, problem = attempt(lambda c=claim: run_provided(data, [*feeds, feeds[0]], c))
+        if result is None:
+            return f"claim = {claim}: {problem}"
+        found = difference(result, theirs)
+        if found and (ours is None or difference(result, ours)):
+            return f"claim = {claim}: {found}"
+    return ""
+
+
+def serve(opsets: list[int], size: int) -> None:
+    """Answers each number of a program by two lines: that onnxruntime alone has run it, and what is wrong."""
+    onnxruntime.register_execution_provider_library(NAME, onnxruntime_ep_treadle.get_library_path())
+    for line in sys.stdin:
+        seed = int(line)
+        model, feeds = make_program(seed, opsets[seed % len(opsets)], size)
+        theirs, _ = attempt(lambda m=model, f=feeds: run_onnxruntime(m.SerializeToString(), [*f, f[0]]))
+        print("ran", flush=True)
+        print(" ".join(fault_of(model, feeds, theirs).split()), flush=True)
+
+
+class Runner:
+    """A process that is started anew when a program ends it."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.command = [sys.executable, __file__, "--serve", *arguments]
+        self.process: subprocess.Popen | None = None
+
+    def fault_of(self, seed: int) -> str:
+        if self.process is None:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        self.process.stdin.write(f"{seed}\n")
+        self.process.stdin.flush()
+        lines = [self.process.stdout.readline() for _ in range(2)]
+        if lines[1]:
+            return lines[1].strip()
+        status, self.process = self.process.wait(), None
+        return f"the process ended (status {status})" if lines[0] else "unjudged"  # onnxruntime alone ended it
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
+    parser.add_argument("--size", type=int, default=1, help="times as many nodes as usual")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.opset, arguments.size)
+        return 0
+    counts = {"same": 0, "unjudged": 0, "DIFFERENT": 0}
+    runner = Runner(["--opset", *map(str, arguments.opset), "--size", str(arguments.size)])
+    for seed in range(arguments.seed, arguments.seed + arguments.count):
+        fault = runner.fault_of(seed)
+        counts[fault if fault == "unjudged" else "DIFFERENT" if fault else "same"] += 1
+        if fault and fault != "unjudged":
+            print(f"seed {seed}: {fault}", flush=True)
+    runner.close()
+    print(", ".join(f"{name} {count}" for name, count in counts.items()))
+    return 1 if counts["DIFFERENT"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
