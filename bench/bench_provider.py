@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import onnxruntime
 from bench_real import print_mean, real_models
-from engines import bind, open_theirs
-from measure import in_turns
+from engines import Run, bind, open_theirs
+from measure import best_of
 
-ROUNDS = 5
+ROUNDS = 15
 # By name, options of the provider; the first are its defaults.
 SETTINGS: dict[str, dict[str, str]] = {"default": {}, "claim=loops": {"claim": "loops"}, "claim=all": {"claim": "all"}}
 LEAST = 0.95  # of onnxruntime's speed, which no model should fall below
@@ -40,9 +40,20 @@ def share_claimed(session: onnxruntime.InferenceSession, provider: str) -> str:
     return f"{sum(taken)} of {sum(len(graph.get_nodes()) for graph in graphs)} in {len(taken)}"
 
 
+def mean_of(run: Run, count: int) -> float:
+    """Processor time of a run."""
+    begin = time.process_time()
+    for _ in range(count):
+        run()
+    return (time.process_time() - begin) / count
+
+
 def times_of(sessions: list, feeds: dict[str, np.ndarray], seconds: float) -> list[float]:
+    """The least of means over series, which sessions take in turns: the processor's clock is too coarse for one run."""
     runs = [bind(session, feeds) for session in sessions]
-    return [min(taken) for taken in in_turns(runs, ROUNDS, seconds / ROUNDS, time.process_time)]
+    counts = [max(int(seconds / ROUNDS / best_of(run, 0.02)), 1) for run in runs]
+    found = [[mean_of(*each) for each in zip(runs, counts, strict=True)] for _ in range(ROUNDS)]
+    return [min(taken) for taken in zip(*found, strict=True)]
 
 
 def loops() -> Iterator[Model]:
