@@ -11,6 +11,7 @@
 #include "base/block_cache.h"
 #include "base/counted.h"
 #include "base/memory_account.h"
+#include "base/memory_fill.h"
 #include "base/pages.h"
 
 namespace treadle {
@@ -53,6 +54,11 @@ void release_block(void* context) {
   if (!cache().give(block)) std::free(block.data());
 }
 
+BufferRef filled(BufferRef buffer) {
+  if (buffer) fill_fresh(buffer->data(), buffer->size());
+  return buffer;
+}
+
 }  // namespace
 
 void release_idle_blocks() {
@@ -77,7 +83,7 @@ BufferRef BufferRef::allocate(size_t bytes) {
     if (!data) return {};
     auto* buffer = new (std::nothrow) Buffer(static_cast<std::byte*>(data), bytes, true, release, context);
     if (!buffer) release(context);
-    return BufferRef(buffer);
+    return filled(BufferRef(buffer));
   };
   if (TREADLE_KEEPS_BLOCKS && rounded >= kCachedBytes && rounded <= kCacheLimit) {
     const Block block = allocate_block(rounded);
@@ -97,7 +103,7 @@ BufferRef BufferRef::allocate(size_t bytes) {
   auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<size_t>(memory), kBufferAlignment));
   auto* buffer = new (aligned) Buffer(aligned + kBufferAlignment, bytes, true, nullptr, memory);
   buffer->in_place_ = true;
-  return BufferRef(buffer);
+  return filled(BufferRef(buffer));
 }
 
 #if defined(__linux__)
@@ -126,7 +132,7 @@ BufferRef BufferRef::allocate_growable(size_t bytes) {
     return {};
   }
   buffer->context_ = buffer;
-  return BufferRef(buffer);
+  return filled(BufferRef(buffer));
 }
 
 bool Buffer::grow(size_t bytes) {
@@ -134,6 +140,7 @@ bool Buffer::grow(size_t bytes) {
   void* moved = ::mremap(data_, round_up(size_, kPage), round_up(bytes, kPage), MREMAP_MAYMOVE);
   if (moved == MAP_FAILED) return false;
   data_ = static_cast<std::byte*>(moved);
+  fill_fresh(data_ + size_, bytes - size_);
   size_ = bytes;
   return true;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/cpu.h"
+#include "base/memory_fill.h"
 
 namespace treadle::session {
 
@@ -16,7 +17,7 @@ bool is_number(std::string_view text, int64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
-// An instruction set that there is, though this machine may lack it; a number of bytes; off.
+// An instruction set that there is, though this machine may lack it; a number of bytes; a byte; off.
 Status check_environment() {
   int64_t bytes = 0;
   const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
@@ -26,6 +27,10 @@ Status check_environment() {
   const char* signal = std::getenv("TREADLE_SIGBUS");
   if (signal && *signal && std::string_view(signal) != "off") {
     return error(Code::kInvalidArgument, "TREADLE_SIGBUS is off or left alone, found '{}'", signal);
+  }
+  const char* fill = std::getenv(kFillVariable);
+  if (fill && *fill && !fill_named(fill)) {
+    return error(Code::kInvalidArgument, "{} takes a number from 0 to 255, found '{}'", kFillVariable, fill);
   }
   const char* wanted = std::getenv("TREADLE_ISA");
   if (!wanted) return {};

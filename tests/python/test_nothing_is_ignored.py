@@ -366,6 +366,7 @@ def test_environment_variables_that_mean_nothing_are_refused():
         ("TREADLE_JIT", "auto,soon"),
         ("TREADLE_ISA", "avx-512"),
         ("TREADLE_SIGBUS", "on"),
+        ("TREADLE_FILL_MEMORY", "256"),
     ):
         env = {**os.environ, name: value, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run([sys.executable, "-c", code], input=models.add(), env=env, capture_output=True)
