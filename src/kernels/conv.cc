@@ -112,15 +112,38 @@ ConvLayouts layouts_for_isa(ComputeType type, const ConvShape& shape) {
   }
 }
 
+bool has_results(const ConvShape& s) {
+  return s.batch > 0 && s.out_channels > 0 && product(s.output, s.axes) > 0;
+}
+
+// The plan of a convolution without results: there are no units of work, and nobody reads the weights.
+ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
+  ConvPlan plan;
+  plan.shape = shape;
+  plan.type = type;
+  plan.run = [](const ConvPlan&, const ConvOperands&, int64_t, int64_t) {};
+  plan.pack = [](const ConvPlan&, const void*, void*) {};
+  return plan;
+}
+
+QConvPlan idle_qconv(const QConvShape& shape) {
+  QConvPlan plan;
+  plan.shape = shape;
+  plan.run = [](const QConvPlan&, const QConvOperands&, const QGemmEpilogue&, int64_t, int64_t) {};
+  plan.pack = [](const QConvPlan&, const void*, void*) {};
+  return plan;
+}
+
 }  // namespace
 
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {
-  if (may_fold(given)) return {};
+  if (!has_results(given) || may_fold(given)) return {};
   ConvPlan cut;
   return layouts_for_isa(type, without_idle_axes(given, cut));
 }
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
+  if (!has_results(given)) return idle_conv(type, given);
   ConvPlan cut;
   const ConvShape shape = without_idle_axes(given, cut);
   ConvPlan plan = prepare_for_isa(type, shape);
@@ -145,6 +168,20 @@ void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) 
   ConvPlan uncut = plan;
   uncut.packed_weight_bytes = plan.uncut_bytes;
   plan.pack(uncut, box, packed);
+}
+
+QConvPlan prepare_qconv(const QConvShape& shape) {
+  if (!has_results(shape.conv)) return idle_qconv(shape);
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::prepare_qconv(shape);
+    case Isa::kAvx2:
+      return avx2::prepare_qconv(shape);
+#endif
+    default:
+      return baseline::prepare_qconv(shape);
+  }
 }
 
 }  // namespace treadle::kernels

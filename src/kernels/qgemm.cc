@@ -18,17 +18,4 @@ QGemmPlan prepare_qgemm(const QGemmShape& shape) {
   }
 }
 
-QConvPlan prepare_qconv(const QConvShape& shape) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::prepare_qconv(shape);
-    case Isa::kAvx2:
-      return avx2::prepare_qconv(shape);
-#endif
-    default:
-      return baseline::prepare_qconv(shape);
-  }
-}
-
 }  // namespace treadle::kernels
