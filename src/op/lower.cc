@@ -21,4 +21,18 @@ Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::spa
   return graph;
 }
 
+Status check_outputs_made(const ir::Node& node, const ir::Graph& lowered) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] && !lowered.top().outputs[i]) return not_made(node, i);
+  }
+  return {};
+}
+
+Status not_made(const ir::NodeInfo& node, size_t i) {
+  const Formal* formal = node.version->output(i);
+  return error(Code::kNotImplemented,
+               "output {} ({}) is named, but the node does not make it with these inputs and attributes", i,
+               formal ? formal->name : "?");
+}
+
 }  // namespace treadle

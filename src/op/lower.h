@@ -16,4 +16,10 @@ Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::spa
                                               std::span<const std::unique_ptr<ir::Region>> bodies = {},
                                               std::vector<ir::Value*>* captured = nullptr);
 
+// Whether the lowering of `node` makes every output that the node names. Errors: kNotImplemented, which names the first
+// output that is not made.
+Status check_outputs_made(const ir::Node& node, const ir::Graph& lowered);
+// The error for output `i`, which the node names and nothing makes.
+Status not_made(const ir::NodeInfo& node, size_t i);
+
 }  // namespace treadle

@@ -171,6 +171,7 @@ class Specializer {
     auto lowered = lower_node(node, types, values, node.regions, &captured);
     if (!lowered.ok()) return fail_late(region, owned, std::move(lowered).status());
     ir::Graph& inner = **lowered;
+    if (Status made = check_outputs_made(node, inner); !made.ok()) return std::move(made).in(node_place(node));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (inner.top().inputs[i]) {
         inner.top().inputs[i]->constant = {};

@@ -172,7 +172,10 @@ class Walker {
     TREADLE_ASSIGN(
         std::vector<AnyValue> results,
         run_node(node, gather_inputs(node), all ? std::span<const bool>() : std::span(wanted, count), guard_));
-    for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move(results[i]));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] && results[i].is_none()) return not_made(node, i);
+      set(node.outputs[i], std::move(results[i]));
+    }
     return {};
   }
 
@@ -185,6 +188,7 @@ class Walker {
     for (size_t i = 0; i < inputs.size(); ++i) type_pointers.push_back(inputs[i].is_none() ? nullptr : &types[i]);
     std::vector<ir::Value*> captured;
     TREADLE_ASSIGN(auto graph, lower_node(node, type_pointers, {}, node.regions, &captured));
+    TREADLE_TRY(check_outputs_made(node, *graph));
     for (const ir::Value* v : captured) inputs.push_back(get(v));
     Walker walker(guard_);
     for (size_t i = 0; i < inputs.size(); ++i) walker.set(graph->top().inputs[i], inputs[i]);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "op/op_def.h"
+#include "op/lower.h"
 
 namespace treadle::run {
 
@@ -342,6 +342,7 @@ Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> 
     }
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (info.outputs[i] && outputs[i].is_none()) return not_made(info, i);
     TREADLE_TRY(frame_.set_handle(node.outputs[i], std::move(outputs[i])));
   }
   return {};
