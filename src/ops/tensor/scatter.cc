@@ -230,6 +230,10 @@ Status infer_tensor_scatter(InferContext& c) {
   TREADLE_ASSIGN(const int64_t axis,
                  normalize_axis(c.attributes().get_int("axis", -2), static_cast<int64_t>(cache->size())));
   if (axis == 0) return error(Code::kInvalidArgument, "axis is 0, which is the batch");
+  if (const Shape* starts = c.shape(2); starts && (starts->size() != 1 || differ((*starts)[0], (*cache)[0]))) {
+    return error(Code::kInvalidArgument, "write_indices has shape {}, expected [{}], the batch size of the cache",
+                 to_string(*starts), (*cache)[0].to_string());
+  }
   if (!update) return {};
   bool fits = update->size() == cache->size();
   for (size_t i = 0; fits && i < cache->size(); ++i) {
