@@ -46,26 +46,26 @@ struct Accumulators {
   alignas(64) std::byte shift[kColumns * 8];
 };
 
+// What is reduced has `stored_bytes` for each element: a result has to fit them.
 template <class T>
-Wide<T> neutral(Term term) {
+Wide<T> neutral(Term term, size_t stored_bytes) {
   using L = std::numeric_limits<T>;
-  constexpr bool kBool = sizeof(T) == 1;
-  switch (term) {
-    case Term::kMax:
-      return L::has_infinity ? static_cast<Wide<T>>(-L::infinity()) : static_cast<Wide<T>>(L::lowest());
-    case Term::kMin:
-      return L::has_infinity ? static_cast<Wide<T>>(L::infinity()) : static_cast<Wide<T>>(kBool ? T(1) : L::max());
-    case Term::kProd:
-      return 1;
-    default:
-      return 0;
+  if (term == Term::kProd) return 1;
+  if (term != Term::kMax && term != Term::kMin) return 0;
+  const bool largest = term == Term::kMin;
+  if constexpr (L::has_infinity) {
+    return static_cast<Wide<T>>(largest ? L::infinity() : -L::infinity());
+  } else if constexpr (sizeof(T) == 1) {  // bool
+    return static_cast<Wide<T>>(largest);
+  } else {
+    return static_cast<Wide<T>>((largest ? L::max() : L::lowest()) >> (8 * (sizeof(T) - stored_bytes)));
   }
 }
 
 void start(const ReducePlan& plan, Term term, Accumulators* accumulators, size_t columns) {
   with_compute_type(plan.compute, [&](auto zero) {
     using T = decltype(zero);
-    std::fill_n(reinterpret_cast<Wide<T>*>(accumulators->wide), columns, neutral<T>(term));
+    std::fill_n(reinterpret_cast<Wide<T>*>(accumulators->wide), columns, neutral<T>(term, plan.width));
   });
 }
 

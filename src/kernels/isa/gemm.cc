@@ -261,7 +261,8 @@ class Gemm {
   }
 
   void run_steps(const GemmRange& range, const Place& sums) {
-    for (int64_t p = 0; p < shape_.k; p += block_steps_) {
+    int64_t p = 0;
+    do {  // a sum of nothing is a result, too
       const int64_t steps = std::min(block_steps_, shape_.k - p);
       const bool last = p + steps == shape_.k;
       by_groups(range, [&](const GemmRange& group) {
@@ -274,7 +275,8 @@ class Gemm {
           block(rows, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
         }
       });
-    }
+      p += steps;
+    } while (p < shape_.k);
   }
 
   // Panels of the columns of `group`, steps from p on, one behind the other.
