@@ -17,11 +17,15 @@ const OrtTypeInfo* type_of(const OrtValueInfo* value) {
   return type;
 }
 
-const OrtValue* constant_of(const OrtValueInfo* value) {
+bool is_constant(const OrtValueInfo* value) {
   bool constant = false;
   check(ort().ValueInfo_IsConstantInitializer(value, &constant));
+  return constant;
+}
+
+const OrtValue* constant_of(const OrtValueInfo* value) {
   const OrtValue* contents = nullptr;
-  if (constant) check(ort().ValueInfo_GetInitializerValue(value, &contents));
+  if (is_constant(value)) check(ort().ValueInfo_GetInitializerValue(value, &contents));
   return contents;
 }
 
@@ -114,7 +118,7 @@ void Graph::find_fixed() {
   std::vector<size_t> open(nodes.size());  // inputs that may differ from run to run
   std::vector<size_t> found;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const OrtValueInfo* value : nodes[i].inputs) open[i] += value && !constant_of(value);
+    for (const OrtValueInfo* value : nodes[i].inputs) open[i] += value && !is_constant(value);
     if (open[i] == 0 && !nodes[i].inputs.empty() && nodes[i].bodies.empty()) found.push_back(i);
   }
   while (!found.empty()) {
@@ -133,7 +137,7 @@ void Graph::find_fixed() {
 
 bool Graph::is_fixed(const OrtValueInfo* value) const {
   const auto producer = producers.find(name_of(value));
-  return producer == producers.end() ? constant_of(value) != nullptr : fixed.contains(producer->second);
+  return producer == producers.end() ? is_constant(value) : fixed.contains(producer->second);
 }
 
 bool Graph::looks_like_body() const {

@@ -15,7 +15,10 @@ using Values = std::vector<const OrtValueInfo*>;  // NULL: an optional input or 
 
 std::string name_of(const OrtValueInfo* value);  // "" of NULL
 const OrtTypeInfo* type_of(const OrtValueInfo* value);
-// What the value holds in every run; NULL: that is not known.
+// Whether the value is the same in every run.
+bool is_constant(const OrtValueInfo* value);
+// What it holds then, else NULL. Throws where onnxruntime cannot tell: in a body, of constants of the graph around it
+// that lie in a file of their own.
 const OrtValue* constant_of(const OrtValueInfo* value);
 
 using Bodies = std::vector<std::pair<std::string, const OrtGraph*>>;  // by the attribute that holds them

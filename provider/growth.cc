@@ -45,7 +45,7 @@ bool Growth::add(size_t node) {
 bool Growth::close_inputs(const Node& node) {
   for (const Values* used : {&node.inputs, &node.captured}) {
     for (const OrtValueInfo* value : *used) {
-      if (!value || can_cross(type_of(value)) || constant_of(value)) continue;
+      if (!value || can_cross(type_of(value)) || is_constant(value)) continue;
       const auto producer = graph_.producers.find(name_of(value));
       if (producer == graph_.producers.end() || !add(producer->second)) return false;
     }

@@ -200,6 +200,14 @@ Values border_of(std::span<const Node* const> nodes) {
   return border;
 }
 
+const OrtValue* readable(const OrtValueInfo* value) {
+  try {
+    return constant_of(value);
+  } catch (const Failure&) {
+    return nullptr;
+  }
+}
+
 void write_opsets(Message& model, const OrtGraph* graph) {
   size_t count = 0;
   check(ort().Graph_GetNumOperatorSets(graph, &count));
@@ -217,13 +225,13 @@ void write_opsets(Message& model, const OrtGraph* graph) {
 }  // namespace
 
 std::string write_model(const OrtGraph* graph, std::span<const Node* const> nodes, const Values& outputs,
-                        DeclaredSizes sizes) {
-  const auto type = sizes == DeclaredSizes::kTrusted ? type_message : unsized_message;
+                        ModelFor purpose) {
+  const auto type = purpose == ModelFor::kClaim ? type_message : unsized_message;
   Message written;
   for (const Node* node : nodes) written.message(field::kGraphNode, node_message(*node));
   written.text(field::kGraphName, "claimed");
   for (const OrtValueInfo* value : border_of(nodes)) {
-    if (const OrtValue* contents = constant_of(value)) {
+    if (const OrtValue* contents = purpose == ModelFor::kQuestion ? readable(value) : constant_of(value)) {
       written.message(field::kGraphInitializer, constant_message(contents, name_of(value)));
     } else {
       written.message(field::kGraphInput, value_message(value, type));

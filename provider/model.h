@@ -8,13 +8,17 @@
 
 namespace treadle::provider {
 
-// Whether the sizes that a graph says values have can be relied on. States of loops may change theirs, whatever the
-// body says: onnxruntime looks at the types of elements alone.
-enum class DeclaredSizes : bool { kUnknown, kTrusted };
+enum class ModelFor {
+  kClaim,
+  // States of loops may change their sizes, whatever the body says: onnxruntime looks at the types of elements alone.
+  kClaimInBody,
+  // Whether treadle takes the nodes. Constants that cannot be read from where the question is asked become inputs.
+  kQuestion,
+};
 
 // The serialised model of `nodes` of `graph`. Its inputs are the values that the nodes take from elsewhere and that are
 // no constants, its outputs are `outputs`.
 std::string write_model(const OrtGraph* graph, std::span<const Node* const> nodes, const Values& outputs,
-                        DeclaredSizes sizes);
+                        ModelFor purpose);
 
 }  // namespace treadle::provider

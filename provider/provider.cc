@@ -20,7 +20,7 @@ void require_known_captures(const std::vector<const Node*>& nodes) {
   }
   for (const Node* node : nodes) {
     for (const OrtValueInfo* value : node->captured) {
-      if (constant_of(value) || known.contains(name_of(value))) continue;
+      if (is_constant(value) || known.contains(name_of(value))) continue;
       throw Failure(ORT_NOT_IMPLEMENTED, "only onnxruntime 1.27 and later hand captured values to providers");
     }
   }
@@ -57,6 +57,8 @@ std::vector<std::string> Provider::names_of(const Values& values) {
 
 // onnxruntime asks for bodies before it asks for the graph around them.
 void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
+  if (settings_.wants_context)
+    return warn(logger_, "nothing is taken: EPContext nodes (ep.context_enable) are not made");
   const Graph graph(handle);
   if (is_out_of_names(graph) || is_left_to_outer(graph)) return;
   const OrtNodeFusionOptions options{.ort_version_supported = kOldestVersion, .drop_constant_initializers = true};
@@ -70,16 +72,17 @@ void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
 }
 
 std::vector<Claim> Provider::claims_of(const Graph& graph) {
+  const auto purpose = parent_of(graph.handle) ? ModelFor::kClaimInBody : ModelFor::kClaim;
   return find_claims(graph, settings_, claiming_in(graph), [&](const Claim& claim) {
-    return accepts(graph.handle, claim.members(graph), outputs_of(graph, claim));
+    return accepts(graph.handle, claim.members(graph), outputs_of(graph, claim), purpose);
   });
 }
 
-bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs) {
+bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs,
+                       ModelFor purpose) {
   try {
     if (!host().wires_captures()) require_known_captures(nodes);
-    const auto sizes = parent_of(graph) ? DeclaredSizes::kUnknown : DeclaredSizes::kTrusted;
-    sessions_.open(write_model(graph, nodes, outputs, sizes));
+    sessions_.open(write_model(graph, nodes, outputs, purpose));
     return true;
   } catch (const Failure& failure) {
     warn(logger_, "left to onnxruntime: " + nodes.front()->type + " (" + failure.what() + ")");
@@ -111,7 +114,7 @@ bool Provider::is_left_to_outer(const Graph& graph) {
   if (!is_wanted(graph, parent, settings_, claiming_in(graph))) return false;
   Values outputs = parent.outputs;
   std::erase(outputs, nullptr);
-  return accepts(graph.handle, {&parent}, outputs);
+  return accepts(graph.handle, {&parent}, outputs, ModelFor::kQuestion);
 }
 
 void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeComputeInfo** out) {
@@ -119,8 +122,8 @@ void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeCompu
   const std::vector<Node> nodes = read_nodes(graph);
   std::vector<const Node*> members;
   for (const Node& member : nodes) members.push_back(&member);
-  const auto sizes = in_bodies_.contains(names_of(node.outputs)) ? DeclaredSizes::kUnknown : DeclaredSizes::kTrusted;
-  const Session session = sessions_.take(write_model(graph, members, node.outputs, sizes));
+  const auto purpose = in_bodies_.contains(names_of(node.outputs)) ? ModelFor::kClaimInBody : ModelFor::kClaim;
+  const Session session = sessions_.take(write_model(graph, members, node.outputs, purpose));
   *out = new FusedNode(session, settings_, settings_.own_threads ? nullptr : &threads_, node.inputs, node.outputs);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "claims.h"
+#include "model.h"
 #include "sessions.h"
 #include "threads.h"
 
@@ -21,7 +22,7 @@ class Provider : public OrtEp {
   static std::vector<std::string> names_of(const Values& values);
   std::vector<Claim> claims_of(const Graph& graph);
   // Whether a session takes the nodes. Says why not.
-  bool accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs);
+  bool accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs, ModelFor purpose);
   Claiming claiming_in(const Graph& graph) const;
   bool is_left_to_outer(const Graph& graph);
   bool is_out_of_names(const Graph& graph) const;

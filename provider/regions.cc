@@ -50,7 +50,7 @@ class Regions {
   bool stays_inside(const Node& node) const {
     for (const Values* used : {&node.inputs, &node.captured}) {
       for (const OrtValueInfo* value : *used) {
-        if (!value || can_cross(type_of(value)) || constant_of(value)) continue;
+        if (!value || can_cross(type_of(value)) || is_constant(value)) continue;
         const auto producer = graph_.producers.find(name_of(value));
         if (producer == graph_.producers.end() || !inside_[producer->second]) return false;
       }

@@ -51,6 +51,7 @@ Settings::Settings(const OrtSessionOptions* options) : engine(no_options()) {
   ort().GetKeyValuePairs(entries, &keys, &values, &count);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view key = keys[i];
+    wants_context |= key == "ep.context_enable" && std::string_view(values[i]) == "1";
     for (const std::string_view prefix : kPrefixes) {
       if (key.substr(0, prefix.size()) == prefix) set(std::string(key.substr(prefix.size())), values[i]);
     }

@@ -31,7 +31,8 @@ struct Settings {
   int64_t memory_limit = 0;
   EngineOptions engine;
 
-  bool own_threads = false;  // "threads" is given
+  bool own_threads = false;    // "threads" is given
+  bool wants_context = false;  // claims should be saved as nodes EPContext, which this library cannot do
 
   bool limits_runs() const { return time_limit > 0 || iteration_limit > 0 || memory_limit > 0; }
   RunOptions run_options() const;  // NULL where nothing is limited

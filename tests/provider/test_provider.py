@@ -508,6 +508,21 @@ def test_a_claim_in_a_body_takes_states_of_other_sizes_than_the_body_says():
     assert_same(session.run(None, feeds), on_cpu(GROWS).run(None, feeds))
 
 
+@pytest.mark.parametrize("claim", ["cost", "loops", "all"])
+def test_weights_in_a_file_of_their_own(tmp_path, claim):
+    model, path = chooses(), tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="weights", size_threshold=0)
+    session = on_treadle(path, {"claim": claim})
+    if VERSION >= 27:
+        assert "Loop" in claimed(session)
+    assert_same(session.run(None, FRAMES), on_cpu(path).run(None, FRAMES))
+
+
+def test_nothing_is_taken_where_claims_should_be_saved(tmp_path):
+    entries = {"ep.context_enable": "1", "ep.context_file_path": str(tmp_path / "saved.onnx")}
+    assert claimed(on_treadle(TWO_LOOPS, entries=entries)) == []
+
+
 @pytest.mark.skipif(VERSION not in range(24, 27), reason="others hand captures to providers, or do not tell bodies")
 def test_recurrent_operators_of_a_loop_that_captures_are_claimed_alone():
     model = chooses()
