@@ -225,7 +225,7 @@ def test_dict_vectorizer(key, item):
 def test_cast_map(item, to):
     value = {5: "3", 0: "7", 2: "-1"} if item == "string" else {5: 3.0, 0: 7.0, 2: -1.0}
     out = {"TO_FLOAT": np.float32, "TO_INT64": np.int64, "TO_STRING": object}[to]
-    convert = {"TO_FLOAT": float, "TO_INT64": int, "TO_STRING": lambda v: v if isinstance(v, str) else f"{v:g}"}[to]
+    convert = {"TO_FLOAT": float, "TO_INT64": int, "TO_STRING": lambda v: v if isinstance(v, str) else f"{v:f}"}[to]
     kind = getattr(TensorProto, item.upper())
     y = run_on_map("CastMap", value, TensorProto.INT64, kind, out, {"cast_to": to})
     assert y.tolist() == [[convert(value[k]) for k in (0, 2, 5)]]

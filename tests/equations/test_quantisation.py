@@ -251,11 +251,11 @@ def test_cast_strings(version):
     (y,) = run("Cast", version, [np.array(["12", "-7", "3.9"], object)], [np.int32], {"to": PROTO[np.dtype(np.int32)]})
     assert y.tolist() == [12, -7, 3]
     for x, expected in [
-        (np.array([0.1, 1, 1e-5, np.nan, -np.inf], np.float32), ["0.1", "1.0", "1e-05", "nan", "-inf"]),
-        (np.array([0.1, 2.5], np.float16), ["0.1", "2.5"]),
+        (np.array([0.1, 1, 1e-5, np.nan, -np.inf], np.float32), ["0.1", "1", "9.9999997e-06", "NaN", "-INF"]),
+        (np.array([0.1, 2.5], np.float16), ["0.099975586", "2.5"]),
         (np.array([2**63 + 1], np.uint64), ["9223372036854775809"]),
         (np.array([-5], np.int8), ["-5"]),
-        (np.array([True, False]), ["True", "False"]),
+        (np.array([True, False]), ["1", "0"]),
     ]:
         (y,) = run("Cast", version, [x], [np.dtype(object)], {"to": 8})
         assert y.tolist() == expected

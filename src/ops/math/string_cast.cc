@@ -22,8 +22,22 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// "0x1.8p3", which from_chars does not take with its prefix.
+bool is_hexadecimal(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') && text[2] != '-';
+}
+
 template <class T>
 bool parse(std::string_view text, T& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (is_hexadecimal(text)) {
+      const std::string owned(text);
+      char* stop = nullptr;
+      value = static_cast<T>(std::strtod(owned.c_str(), &stop));
+      return stop == owned.c_str() + owned.size();
+    }
+  }
   const char* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (stop != end || text.empty()) return false;
@@ -67,31 +81,15 @@ bool parse_element(std::string_view text, ElementType to, void* out, const kerne
   return true;
 }
 
-template <class T>
-std::string print_float(T value) {
-  if (std::isnan(value)) return "nan";
-  std::string text = fmt::format("{}", value);
-  if (std::isfinite(value) && text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-// The fewest digits that still round to the same element.
-std::string print_narrow_float(ElementType from, const void* element) {
-  float value;
-  kernels::cast(from, ElementType::kFloat, element, &value, 1);
-  if (from == ElementType::kFloat || !std::isfinite(value)) return print_float(value);
-  for (int digits = 1; digits < 9; ++digits) {
-    float shorter = 0;
-    parse(fmt::format("{:.{}g}", value, digits), shorter);
-    uint16_t back = 0;
-    kernels::cast(ElementType::kFloat, from, &shorter, &back, 1);
-    if (std::memcmp(&back, element, byte_width(from)) == 0) return print_float(shorter);
-  }
-  return print_float(value);
+// As onnxruntime writes numbers, since the specification leaves the form open: eight digits, of doubles too.
+std::string print_float(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-INF" : "INF";
+  return fmt::format("{:.8g}", value);
 }
 
 std::string print_element(ElementType from, const void* element) {
-  if (from == ElementType::kBool) return *static_cast<const uint8_t*>(element) ? "True" : "False";
+  if (from == ElementType::kBool) return *static_cast<const uint8_t*>(element) ? "1" : "0";
   if (from == ElementType::kDouble) return print_float(*static_cast<const double*>(element));
   if (from == ElementType::kUint64) return fmt::format("{}", *static_cast<const uint64_t*>(element));
   if (is_integer(from)) {
@@ -99,7 +97,9 @@ std::string print_element(ElementType from, const void* element) {
     kernels::cast(from, ElementType::kInt64, element, &value, 1);
     return fmt::format("{}", value);
   }
-  return print_narrow_float(from, element);
+  float value;
+  kernels::cast(from, ElementType::kFloat, element, &value, 1);
+  return print_float(static_cast<double>(value));
 }
 
 }  // namespace

@@ -8,10 +8,10 @@ namespace treadle {
 
 // One of the two tensors holds strings; `out` is allocated, as large as `in`.
 //
-// Numbers are printed with as few digits as read back to the same value, floats with a point or an exponent
-// ("1.0", "1e-05"), and as "nan", "inf", "-inf"; bools as "True" and "False".
-// Read are decimal and scientific notation, "inf", "infinity", "nan" in any case, a leading sign, blanks around; for
-// integers a fraction is cut off. kRuntime when a string is none of these.
+// Numbers are printed as onnxruntime prints them: floats of every width with up to eight digits ("1", "1e-05",
+// "0.33333334"), and as "NaN", "INF", "-INF"; bools as "1" and "0".
+// Read are decimal, scientific and hexadecimal notation ("0x1.8p3"), "inf", "infinity", "nan" in any case, a leading
+// sign, blanks around; for integers a fraction is cut off. kRuntime when a string is none of these.
 Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options);
 
 }  // namespace treadle

@@ -200,7 +200,9 @@ Status cast_element(const Tensor& from, int64_t i, Tensor& to, int64_t at) {
   const bool text = is_string(from.type());
   switch (to.type()) {
     case ElementType::kString:
-      to.mutable_data<String>()[at] = text ? from.data<String>()[i] : String(fmt::format("{}", from.data<float>()[i]));
+      // Six digits behind the point, as in onnxruntime.
+      to.mutable_data<String>()[at] =
+          text ? from.data<String>()[i] : String(fmt::format("{:f}", from.data<float>()[i]));
       return {};
     case ElementType::kInt64:
       if (text) return parse_number(from.data<String>()[i], to.mutable_data<int64_t>()[at]);
