@@ -240,8 +240,9 @@ void Walk::check_against_function(const wire::NodeProto& node, const wire::Funct
   for (const wire::AttributeProto& attribute : function.attribute_protos) declared.insert(attribute.name);
   for (const wire::AttributeProto& attribute : node.attributes) {
     if (declared.contains(attribute.name) || is_private(attribute.name)) continue;
-    Diagnostic& d = report(Problem::kAttributeUnknown, attribute.name, "function {} has no attribute {}",
-                           quoted(model::function_name(function)), quoted(attribute.name));
+    Diagnostic& d =
+        report(Problem::kAttributeUnread, attribute.name, "function {} declares no attribute {}, so nothing reads it",
+               quoted(model::function_name(function)), quoted(attribute.name));
     Speller speller(attribute.name);
     for (const std::string_view name : declared) speller.offer(name);
     if (!speller.best().empty()) d.hint = fmt::format("did you mean {}?", quoted(speller.best()));

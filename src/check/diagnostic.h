@@ -63,6 +63,7 @@ enum class Severity : uint8_t {
   X(kAttributeValue, "attribute-value", kError, "an attribute's value is missing, or there are several")            \
   X(kAttributeReference, "attribute-reference", kError, "an attribute refers to a parameter that is not there")     \
   X(kAttributeIgnored, "attribute-ignored", kWarning, "another attribute makes this one void")                      \
+  X(kAttributeUnread, "attribute-unread", kWarning, "the function declares no such attribute")                      \
   X(kAxisNegative, "axis-negative", kWarning, "a negative axis, which a later version of the operator allows")      \
   X(kBodySignature, "body-signature", kError, "a body's inputs or outputs do not fit its node")                     \
   X(kTensorType, "tensor-type", kError, "a tensor has no element type, or there is no such type")                   \

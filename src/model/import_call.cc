@@ -65,9 +65,7 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
     for (const std::string_view name : function.attributes) declared |= name == attribute.name;
     for (const wire::AttributeProto& parameter : function.attribute_protos)
       declared |= parameter.name == attribute.name;
-    if (!declared) {
-      return error(Code::kInvalidModel, "function {} has no attribute \"{}\"", function_name(function), attribute.name);
-    }
+    if (!declared) continue;  // nothing in the function can refer to it
     TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
     if (binding.proto && !bindings.emplace(attribute.name, binding).second) {
       return error(Code::kInvalidModel, "attribute \"{}\" is given twice", attribute.name);

@@ -123,7 +123,7 @@ TEST(CheckFunctions, BodiesAndCalls) {
   EXPECT_THAT(codes(check_bytes(with_functions({twice}, {call("Twice")}))), IsEmpty());
   EXPECT_THAT(codes(check_bytes(with_functions({twice}, {call("Twice", {}, {"x", "x"})}))), ElementsAre("input-count"));
   const Report attribute = check_bytes(with_functions({twice}, {call("Twice", {float_attribute("alhpa", 1)})}));
-  ASSERT_THAT(codes(attribute), ElementsAre("attribute-unknown"));
+  ASSERT_THAT(codes(attribute), ElementsAre("attribute-unread"));
   EXPECT_EQ(attribute.diagnostics[0].hint, "did you mean \"alpha\"?");
   EXPECT_THAT(codes(check_bytes(with_functions({twice, twice}, {call("Twice")}))), ElementsAre("function-duplicate"));
 }

@@ -552,8 +552,6 @@ TEST(ImportFunctions, BrokenCalls) {
                "nothing in function local.f defines its output \"r\"");
   expect_error(model_bytes(call_graph({node("f", {"x", "x"}, {"y"}, {}, "", "local")}), {f}), Code::kInvalidModel,
                "has 1 inputs and 1 outputs, the call 2 and 1");
-  expect_error(model_bytes(call_graph({node("f", {"x"}, {"y"}, {int_attribute("k", 1)}, "", "local")}), {f}),
-               Code::kInvalidModel, "function local.f has no attribute \"k\"");
   expect_error(model_bytes(call_graph({node("f", {"x"}, {"y"}, {}, "", "local")}), {f, f}), Code::kInvalidModel,
                "defined twice");
   const ProtoBytes captures =
