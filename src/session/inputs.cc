@@ -123,7 +123,13 @@ Status Inputs::fill(std::span<const Feed> feeds, Given& given) const {
       return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
     }
     const size_t i = position++;
-    if (feed.value->is_none()) continue;
+    if (feed.value->is_none()) {
+      const IoInfo& input = *by_position_[i];
+      if (input.has_default || input.type.kind == Type::Kind::kOptional) continue;
+      given.absent.resize(count);
+      given.absent[i] = true;
+      continue;
+    }
     if (stands_for_scalar(by_position_[i]->type, *feed.value)) {
       given.values[i] = given.keep(AnyValue(feed.value->tensor().reshaped({})));
       continue;
@@ -132,7 +138,7 @@ Status Inputs::fill(std::span<const Feed> feeds, Given& given) const {
     given.values[i] = needs_own(*feed.value) ? given.keep(own(*feed.value)) : feed.value;
   }
   for (size_t i = 0; i < count; ++i) {
-    if (given.values[i]) continue;
+    if (given.values[i] || (!given.absent.empty() && given.absent[i])) continue;
     if (by_position_[i]->has_default) {
       given.values[i] = &defaults_[i];
     } else if (by_position_[i]->type.kind == Type::Kind::kOptional) {
@@ -141,6 +147,15 @@ Status Inputs::fill(std::span<const Feed> feeds, Given& given) const {
       return error(Code::kInvalidArgument, "input '{}' is missing: expected {}", by_position_[i]->name,
                    by_position_[i]->type.to_string());
     }
+  }
+  return {};
+}
+
+Status Inputs::require_all(const Given& given) const {
+  for (size_t i = 0; i < given.absent.size(); ++i) {
+    if (!given.absent[i]) continue;
+    return error(Code::kInvalidArgument, "input '{}' is None: expected {}", by_position_[i]->name,
+                 by_position_[i]->type.to_string());
   }
   return {};
 }

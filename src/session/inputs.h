@@ -20,7 +20,7 @@ struct IoInfo {
 // A value of the caller's, who keeps it until the call returns.
 struct Feed {
   std::string_view name;
-  const AnyValue* value;  // not null. kNone: an empty optional, or an input left to its default
+  const AnyValue* value;  // not null. kNone: an empty optional, an input left to its default, or no value
 };
 
 namespace session {
@@ -32,10 +32,13 @@ using Values = std::span<const AnyValue* const>;
 struct Given {
   std::vector<const AnyValue*> values;  // parallel to the graph's inputs
   std::vector<AnyValue> own;            // those that are not the caller's
+  // Parallel to `values`: None was given for an input that the model does not declare as optional. Empty: for none.
+  std::vector<bool> absent;
 
   void clear() {
     values.clear();
     own.clear();
+    absent.clear();
   }
   void reserve(size_t feeds, size_t inputs) {
     values.assign(inputs, nullptr);
@@ -57,9 +60,11 @@ class Inputs {
   std::vector<Type> types() const;                                       // parallel to the graph's
 
   // The values of a run: those of the caller, looked up by name, and defaults; one element of any rank where the model
-  // has a scalar is that scalar. Errors: kInvalidArgument names the
-  // input, what was expected and what was found.
+  // has a scalar is that scalar. None where no value may be left out is `absent`, and its place stays null. Errors:
+  // kInvalidArgument names the input, what was expected and what was found.
   Status fill(std::span<const Feed> feeds, Given& given) const;
+  // For callers that work with values alone. Errors: kInvalidArgument names the first absent input.
+  Status require_all(const Given& given) const;
   // Whether `value` may be given for input i. Errors: likewise.
   Status check(size_t i, const AnyValue& value) const;
 

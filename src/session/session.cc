@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/thread_pool.h"
 #include "base/thread_scratch.h"
 #include "model/export.h"
 #include "op/print.h"
+#include "session/absent_inputs.h"
 #include "session/loaded.h"
 #include "session/plan_cache.h"
 #include "session/reference_run.h"
@@ -38,12 +41,16 @@ struct Session::Impl {
   session::Loaded loaded;
   std::unique_ptr<session::PlanCache> plans;  // once it is loaded
   std::atomic<int64_t> run_count{0}, last_allocations{0}, last_peak{0};
+  // Sessions of the model without some inputs, by Given::absent: for runs that are given None for these inputs.
+  std::mutex without_inputs_mutex;
+  std::map<std::vector<bool>, std::shared_ptr<const Session>> without_inputs;
 
   // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
   Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
   Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
                   Limits::Clock::time_point since);
   Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
+  Result<std::shared_ptr<const Session>> session_without(const std::vector<bool>& absent);
 };
 
 Session::Session() : impl_(std::make_unique<Impl>()) {}
@@ -119,6 +126,21 @@ void Session::set_threads(int threads) const {
   impl_->loaded.threads = std::clamp(threads, 1, kMaxThreads);
 }
 
+Result<std::shared_ptr<const Session>> Session::Impl::session_without(const std::vector<bool>& absent) {
+  constexpr size_t kMostKept = 16;
+  const std::lock_guard lock(without_inputs_mutex);
+  if (const auto it = without_inputs.find(absent); it != without_inputs.end()) return it->second;
+  SessionOptions options = loaded.options;
+  options.threads = loaded.threads;
+  TREADLE_ASSIGN(auto made, opened(options, [&](session::Loaded& rest) {
+                   rest.path = loaded.path;
+                   rest.text = loaded.text;
+                   return load_graph(session::without_inputs(*loaded.graph, absent), rest);
+                 }));
+  if (without_inputs.size() >= kMostKept) without_inputs.erase(without_inputs.begin());
+  return without_inputs[absent] = std::move(made);
+}
+
 std::span<const IoInfo> Session::inputs() const {
   return impl_->loaded.inputs.required();
 }
@@ -154,6 +176,10 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
                     const RunOptions& options) const {
   ThreadScratch<RunScratch> scratch;
   TREADLE_TRY(impl_->loaded.inputs.fill(feeds, scratch->given));
+  if (!scratch->given.absent.empty()) {
+    const std::vector<bool> absent = scratch->given.absent;
+    return run_without(absent, feeds, outputs, results, options);
+  }
   const Values values = scratch->given.values;
   const size_t count = impl_->loaded.outputs.size();
   const auto output = [&](size_t i) { return outputs.empty() ? i : outputs[i]; };
@@ -169,6 +195,18 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
     if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // asked for twice
   }
   return {};
+}
+
+Status Session::run_without(const std::vector<bool>& absent, std::span<const Feed> feeds,
+                            std::span<const size_t> outputs, std::span<AnyValue* const> results,
+                            const RunOptions& options) const {
+  TREADLE_ASSIGN(const auto session, impl_->session_without(absent));
+  std::vector<Feed> given;
+  for (const Feed& feed : feeds) {
+    if (!feed.value->is_none()) given.push_back(feed);
+  }
+  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  return session->run(given, outputs, results, options);
 }
 
 Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
@@ -228,6 +266,7 @@ Result<const session::Planned*> Session::planned(std::span<const Feed> feeds) co
   if (!feeds.empty() || (!plan && impl_->loaded.inputs.size() == 0)) {
     Given given;
     TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
+    TREADLE_TRY(impl_->loaded.inputs.require_all(given));
     TREADLE_ASSIGN(plan, impl_->plans->find_or_make(given.values));
   }
   return plan ? &plan->planned() : nullptr;
@@ -253,6 +292,7 @@ Result<std::string> Session::optimized_model() const {
 Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
   Given given;
   TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
+  TREADLE_TRY(impl_->loaded.inputs.require_all(given));
   TREADLE_ASSIGN(const Plan* plan, impl_->plans->find_or_make(given.values));
   return plan::print(*plan->planned().program);
 }

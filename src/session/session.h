@@ -97,6 +97,8 @@ class Session {
  private:
   Session();
   struct Impl;
+  Status run_without(const std::vector<bool>& absent, std::span<const Feed> feeds, std::span<const size_t> outputs,
+                     std::span<AnyValue* const> results, const RunOptions& options) const;
   template <class Load>
   static Result<std::unique_ptr<Session>> opened(const SessionOptions& options, Load&& load);
   std::unique_ptr<Impl> impl_;
