@@ -75,7 +75,7 @@ OrtSession* open_bytes(const OrtEnv* environment, const void* bytes, size_t size
   const std::string* const folder = options ? options->entry(kFolder) : nullptr;
   return make_session(environment, options, "model_loading_array", [&](const treadle_options* engine) {
     treadle_session* session = nullptr;
-    check(treadle_session_from_bytes(bytes, size, folder ? folder->c_str() : nullptr, engine, &session));
+    check(treadle_session_from_bytes(bytes, size, folder ? folder->c_str() : ".", engine, &session));
     return session;
   });
 }

@@ -83,7 +83,7 @@ Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* op
     call_engine([&] { return treadle_session_open(PyBytes_AsString(name.get()), made.get(), &session); }, check_load);
   } else {
     const std::string_view data = py::bytes(bytes);
-    const char* where = py::is_none(folder) ? nullptr : name_of(folder);
+    const char* where = py::is_none(folder) ? "." : name_of(folder);
     call_engine([&] { return treadle_session_from_bytes(data.data(), data.size(), where, made.get(), &session); },
                 check_load);
   }

@@ -224,7 +224,13 @@ Status load_file(const std::string& path, Loaded& loaded) {
 Status load_bytes(std::span<const std::byte> bytes, const std::string& folder, Loaded& loaded) {
   return load(loaded, [&]() -> Status {
     auto file = wire::MappedFile::share({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    return import(file, folder, loaded);
+    Status status = import(file, folder, loaded);
+    if (status.code() != Code::kNoSuchFile) return status;
+    return error(status.code(),
+                 "{}: the model was given as bytes, and the entry "
+                 "session.model_external_initializers_file_folder_path (folder in C) names the folder of its data",
+                 status.message())
+        .in(status.place());
   });
 }
 

@@ -226,7 +226,9 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open_inside(std::string_view rel
   }
   if (folders.empty()) {
     return error(Code::kInvalidFile,
-                 "external data \"{}\" is relative to the model's folder, but the model was given as bytes", relative);
+                 "external data \"{}\" is relative to the model's folder, but the model was given as bytes without a "
+                 "folder, or the folder does not exist",
+                 relative);
   }
   bool exists = false;
   for (const std::string& folder : folders) {

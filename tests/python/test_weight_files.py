@@ -174,3 +174,43 @@ def test_beside_faulthandler(files, order):
     else:  # its handler comes first, and ends the process
         assert result.returncode == -7
         assert "Bus error" in result.stderr
+
+
+def bytes_with_data_in_a_file(folder, location="w.bin"):
+    """The bytes of a model that negates 400 numbers, which lie in a file of the folder."""
+    w = np.arange(400, dtype=np.float32)
+    (folder / "w.bin").write_bytes(w.tobytes())
+    initializer = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[400])
+    initializer.data_location = onnx.TensorProto.EXTERNAL
+    initializer.external_data.add(key="location", value=location)
+    nodes = [onnx.helper.make_node("Neg", ["w"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [], [onnx.helper.make_tensor_value_info("y", 1, [400])])
+    graph.initializer.append(initializer)
+    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 14)])
+    return model.SerializeToString(), -w
+
+
+ENTRY = "session.model_external_initializers_file_folder_path"
+
+
+def test_data_of_a_model_in_bytes_lies_in_the_working_directory(tmp_path, monkeypatch):
+    raw, expected = bytes_with_data_in_a_file(tmp_path)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(treadle.NoSuchFile, match=rf"w\.bin.*{ENTRY}"):
+        treadle.InferenceSession(raw)
+    options = treadle.SessionOptions()
+    options.add_session_config_entry(ENTRY, str(tmp_path))
+    assert np.array_equal(treadle.InferenceSession(raw, options).run(None, {})[0], expected)
+    monkeypatch.chdir(tmp_path)
+    assert np.array_equal(treadle.InferenceSession(raw).run(None, {})[0], expected)
+
+
+def test_data_of_a_model_in_bytes_lies_nowhere_else(tmp_path, monkeypatch):
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    (tmp_path / "inside" / "link.bin").symlink_to(tmp_path / "w.bin")
+    for location in ("../w.bin", str(tmp_path / "w.bin"), "link.bin", "inside/../../w.bin"):
+        raw, _ = bytes_with_data_in_a_file(tmp_path, location)
+        with pytest.raises(Exception, match=r"model's folder"):
+            treadle.InferenceSession(raw)
