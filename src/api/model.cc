@@ -55,6 +55,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
       .check_types = (flags & TREADLE_INFER_TYPES) != 0,
       .contradictions_fail = true,
       .strict = strict,
+      .sizes_wait = !(flags & TREADLE_INFER_AS_ONNX),
       .name_unknowns = true,
   });
   // Inputs with defaults are taken for what they are by default.

@@ -75,7 +75,11 @@ class TypeCheck final : InferenceMonitor {
  public:
   // `written`: null for a binary.
   TypeCheck(ir::Graph& graph, const CheckOptions& options, Written* written, Report& report)
-      : graph_(graph), options_(options), written_(written), report_(report), inference_({.monitor = this}) {
+      : graph_(graph),
+        options_(options),
+        written_(written),
+        report_(report),
+        inference_({.sizes_wait = true, .monitor = this}) {
     for (const Diagnostic& d : report.diagnostics) {
       if (d.severity() == Severity::kError && !d.path.empty()) wrong_.insert(d.path);
     }
@@ -105,6 +109,11 @@ class TypeCheck final : InferenceMonitor {
   }
 
  private:
+  struct Failure {
+    Status status;
+    bool waits = false;  // for a run that reaches the node
+  };
+
   static Problem problem_of(const Status& status) {
     const bool unable = status.code() == Code::kNotImplemented || status.code() == Code::kLimit;
     return unable ? Problem::kNotImplemented : Problem::kInference;
@@ -152,8 +161,9 @@ class TypeCheck final : InferenceMonitor {
 
   bool allows(const ir::Node& node) override { return sound_ = check_constraints(node, node.inputs, true, false); }
 
-  void failed(const ir::Node& node, Status status) override {
-    if (failure_of_.emplace(&node, failures_.size()).second) failures_.push_back(std::move(status));
+  void failed(const ir::Node& node, Status status, bool waits) override {
+    if (!failure_of_.emplace(&node, failures_.size()).second) return;
+    failures_.push_back({std::move(status), waits});
   }
 
   // What inference has made of a node and of its bodies, in the model's order.
@@ -226,9 +236,11 @@ class TypeCheck final : InferenceMonitor {
     if (is_input && value.type.is_tensor()) d.hint = "a Cast in front of it changes the type";
   }
 
-  void report_failure(const ir::Node& node, const Status& status) {
-    Diagnostic& d = add(problem_of(status), &node, status.message());
+  void report_failure(const ir::Node& node, const Failure& failure) {
+    const Problem problem = failure.waits ? Problem::kSizesInBody : problem_of(failure.status);
+    Diagnostic& d = add(problem, &node, failure.status.message());
     if (node.regions.empty()) describe_inputs(node, d);
+    if (failure.waits) d.hint = "a run that reaches this node fails; one that does not gives its results";
   }
 
   void describe_inputs(const ir::Node& node, Diagnostic& d) {
@@ -313,7 +325,7 @@ class TypeCheck final : InferenceMonitor {
   PointerMap<ir::Value, size_t> declared_;  // index of the type
   std::deque<Type> declared_types_;
   PointerMap<ir::Node, size_t> failure_of_;  // index of the first failure
-  std::deque<Status> failures_;
+  std::deque<Failure> failures_;
   std::unordered_set<const ir::Value*> doubtful_;
   std::unordered_set<std::string> wrong_;  // paths of nodes with errors that are no matter of types
   TypeRules rules_{opaque_op().newest()};

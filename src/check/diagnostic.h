@@ -90,6 +90,7 @@ enum class Severity : uint8_t {
   X(kTypeContradiction, "type-contradiction", kError, "a declared type contradicts the inferred one")               \
   X(kShapeContradiction, "shape-contradiction", kWarning, "a body declares a value with another shape than it has") \
   X(kInference, "inference", kError, "an operator cannot take its arguments")                                       \
+  X(kSizesInBody, "sizes-in-body", kWarning, "sizes do not fit in a body that a run may never reach")               \
   X(kNotImplemented, "not-implemented", kWarning, "the model may be right, but treadle does not run it")
 
 enum class Problem : uint8_t {

@@ -1,8 +1,8 @@
 #include "infer/bodies.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "op/loop_view.h"
 #include "op/type_rules.h"
 
 namespace treadle {
@@ -17,6 +17,45 @@ void forget_symbol(Type& type, std::string_view symbol) {
 
 }  // namespace
 
+namespace {
+
+bool is_empty(const LoopView::ScanInput& in) {
+  const Type& type = in.whole->type;
+  const int64_t axis = in.axis < 0 ? in.axis + type.rank() : in.axis;
+  return type.has_shape && axis >= 0 && axis < type.rank() && type.shape[static_cast<size_t>(axis)].is_known(0);
+}
+
+}  // namespace
+
+Reach Inference::Bodies::reach() const {
+  const Reach around = driver_.reach_;
+  if (around == Reach::kNever) return around;
+  if (node_.op->control == Control::kIf) return Reach::kPerhaps;  // one that is decided comes elsewhere
+  if (!is_loop(node_) || (is_scan(node_) && node_.version->since < 9)) return around;
+  const auto loop = LoopView::read(node_);
+  if (!loop.ok()) return around;
+  const Reach trips =
+      loop->is_scan() ? is_empty(loop->scan_input(0)) ? Reach::kNever : Reach::kSurely : reach_of_trips(*loop);
+  return std::max(around, trips);
+}
+
+Reach Inference::Bodies::reach_of_trips(const LoopView& loop) const {
+  Reach reach = Reach::kSurely;
+  if (loop.trip_count()) {
+    const std::optional<Shape> count = driver_.contents(loop.trip_count());
+    const Dim trips = count && count->size() == 1 ? (*count)[0] : Dim();
+    if (trips.is_known() && trips.value() <= 0) return Reach::kNever;
+    if (trips.lower_bound().value_or(0) < 1) reach = Reach::kPerhaps;
+  }
+  if (loop.condition()) {
+    const Tensor* begins = driver_.constant(loop.condition());
+    const bool is_known = begins && begins->type() == ElementType::kBool && begins->element_count() == 1;
+    if (is_known && !*begins->data<bool>()) return Reach::kNever;
+    if (!is_known) reach = Reach::kPerhaps;
+  }
+  return reach;
+}
+
 Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::vector<Type> inputs, size_t states) {
   ir::Region* body = node_.region(attribute);
   if (!body) return error(Code::kInvalidModel, "attribute {} is missing", attribute);
@@ -26,21 +65,28 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   }
   if (driver_.options_.monitor) driver_.reached_.insert(body);
   if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
+  const Reach around = std::exchange(driver_.reach_, reach());
+  auto outputs = infer_trips(*body, std::move(inputs), states);
+  driver_.reach_ = around;
+  return outputs;
+}
+
+Result<std::vector<Type>> Inference::Bodies::infer_trips(ir::Region& body, std::vector<Type> inputs, size_t states) {
   std::string trip;
   if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
   hints_.clear();
   const size_t first = before_states(node_.op->control, node_.version->since).body_inputs;
-  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first + i]));
+  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body.inputs[first + i]));
   find_least_sizes(inputs, first, states);
   for (;;) {
-    start_trip(*body, inputs);
+    start_trip(body, inputs);
     if (is_loop(node_)) TREADLE_TRY(know_constant_states());
     if (!trip.empty()) know_loop_inputs(trip);
-    TREADLE_TRY(driver_.infer(*body));
-    TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, states));
-    if (settled && keep_least_sizes(*body, inputs)) break;
+    TREADLE_TRY(driver_.infer(body));
+    TREADLE_ASSIGN(const bool settled, unite_states(body, inputs, states));
+    if (settled && keep_least_sizes(body, inputs)) break;
   }
-  return outputs_of(*body, trip);
+  return outputs_of(body, trip);
 }
 
 void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& inputs) {

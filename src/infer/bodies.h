@@ -11,6 +11,7 @@
 // By onnx's rules a body is inferred once, its declared inputs count, and states of a Loop have no shape.
 
 #include "infer/inference.h"
+#include "op/loop_view.h"
 
 namespace treadle {
 
@@ -22,6 +23,10 @@ class Inference::Bodies final : public BodyInference {
   Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t states) override;
 
  private:
+  // Whether a run reaches the bodies.
+  Reach reach() const;
+  Reach reach_of_trips(const LoopView& loop) const;
+  Result<std::vector<Type>> infer_trips(ir::Region& body, std::vector<Type> inputs, size_t states);
   Result<std::vector<Type>> infer_as_onnx(ir::Region& body, std::vector<Type> inputs);
   void start_trip(ir::Region& body, const std::vector<Type>& inputs);
   void find_least_sizes(const std::vector<Type>& initial, size_t first, size_t states);

@@ -155,15 +155,20 @@ Status Inference::infer(ir::Node& node) {
   InferenceMonitor* monitor = options_.strict ? options_.monitor : nullptr;
   const bool allowed = !monitor || monitor->allows(node);
   Status status = allowed ? infer_node(node) : Status();
+  if (!waiting_.empty()) std::erase_if(waiting_, [&](const WaitingNode& w) { return w.node == &node; });
   if (allowed && status.ok()) return {};
   if (allowed) {
     // The innermost node that failed has put its place already.
     if (status.place().empty()) status = std::move(status).in(node_place(node));
+    const bool waits = waits_for_run(node, status);
     if (monitor) {
-      monitor->failed(node, std::move(status));
+      monitor->failed(node, std::move(status), waits);
+    } else if (waits) {
+      waiting_.push_back({&node, std::move(status), reach_});
     } else if (options_.strict) {
       return status;
     }
+    if (waits) return {};
   }
   for (ir::Value* out : node.outputs) {
     if (!out) continue;
@@ -172,6 +177,27 @@ Status Inference::infer(ir::Node& node) {
   }
   if (monitor) infer_unreached(node);
   return {};
+}
+
+namespace {
+
+Type without_sizes(const Type& type) {
+  Type out = type;
+  for (Dim& size : out.shape) size = Dim::unknown();
+  if (type.child) out.child = std::make_shared<const Type>(without_sizes(*type.child));
+  return out;
+}
+
+}  // namespace
+
+// Whether only sizes are wrong with a node that a run may never reach. Then its outputs have what types and ranks say.
+bool Inference::waits_for_run(ir::Node& node, const Status& status) {
+  const bool is_of_node = status.code() == Code::kInvalidModel || status.code() == Code::kInvalidArgument;
+  if (!options_.sizes_wait || !options_.strict || reach_ == Reach::kSurely || !is_of_node) return false;
+  const bool before = std::exchange(forgets_sizes_, true);
+  const bool fits = infer_with_record(node).ok();
+  forgets_sizes_ = before;
+  return fits;
 }
 
 // Bodies of a node that failed before it came to them: by what their inputs are declared as.
@@ -222,6 +248,8 @@ Status Inference::infer_with_record(ir::Node& node) {
   InlineVector<const Type*, kUsual> types(inputs);
   InlineVector<const Tensor*, kUsual> values(inputs);
   InlineVector<const Shape*, kUsual> known_symbols(inputs);
+  std::vector<Type> forgotten;
+  if (forgets_sizes_) forgotten.reserve(inputs);
   // onnx looks at no contents when it looks at bodies.
   const bool sees_contents = !as_onnx() || node.op->control == Control::kNone;
   bool containers = false;
@@ -230,6 +258,10 @@ Status Inference::infer_with_record(ir::Node& node) {
     if (!v) continue;
     types[i] = &v->type;
     containers |= v->type.is_known() && !v->type.is_tensor();
+    if (forgets_sizes_ && !(v->is_constant() && node.op->shape_inputs >> i & 1)) {
+      types[i] = &forgotten.emplace_back(without_sizes(v->type));
+      continue;
+    }
     if (!sees_contents) continue;
     values[i] = constant(v);
     known_symbols[i] = symbols(v);

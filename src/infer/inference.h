@@ -38,7 +38,8 @@ class InferenceMonitor {
  public:
   // Asked before a node is inferred, in each round of a loop; false: its arguments are wrong and it is not.
   virtual bool allows(const ir::Node& node) = 0;
-  virtual void failed(const ir::Node& node, Status status) = 0;
+  // `waits`: only sizes do not fit, in a body that a run may never reach (InferenceOptions::sizes_wait).
+  virtual void failed(const ir::Node& node, Status status, bool waits) = 0;
 
  protected:
   ~InferenceMonitor() = default;
@@ -66,9 +67,22 @@ struct InferenceOptions {
   // With strict: a node that fails within a region is none, and nothing is known of what it makes. For planning: the
   // run says so, if it gets there.
   bool fails_late = false;
+  // With strict: sizes that do not fit are no error in a body that a run may never reach: a branch, a Loop whose trip
+  // count or condition is open. The run says so, if it gets there. waiting() lists the nodes.
+  bool sizes_wait = false;
   InferenceMonitor* monitor = nullptr;
   // Sizes that nobody knows get names (`unk__0`), so that equal ones can be told.
   bool name_unknowns = false;
+};
+
+// Whether a run reaches what is being inferred; of two bodies, one within the other, the larger one counts.
+enum class Reach : uint8_t { kSurely, kPerhaps, kNever };
+
+// A node whose sizes do not fit, and that waits for the run.
+struct WaitingNode {
+  const ir::Node* node;
+  Status status;  // with its place
+  Reach reach;
 };
 
 // What it knows of values it keeps under numbers that it puts into their notes: of several that go over one graph, only
@@ -88,6 +102,7 @@ class Inference {
   // Contents of a constant, or of a value that evaluates to one; null where not known.
   const Tensor* constant(const ir::Value* value) const;
   const Shape* symbols(const ir::Value* value) const;
+  std::span<const WaitingNode> waiting() const { return waiting_; }
   void set_constant(const ir::Value* value, Tensor contents);
   void set_symbols(const ir::Value* value, Shape contents);
   void forget(const ir::Value* value) {
@@ -99,6 +114,7 @@ class Inference {
   struct Results;
   Status infer_node(ir::Node& node);
   void infer_unreached(ir::Node& node);
+  bool waits_for_run(ir::Node& node, const Status& status);
   void know_nothing(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
   // A branch that is not taken: its types are of use to readers, but nothing in it has to fit the sizes at hand.
@@ -145,6 +161,9 @@ class Inference {
   std::vector<Fact*> facts_, unused_facts_;
   std::deque<Type> declared_types_;
   int trip_symbols_ = 0;
+  Reach reach_ = Reach::kSurely;
+  bool forgets_sizes_ = false;  // of the inputs of nodes
+  std::vector<WaitingNode> waiting_;
   std::unordered_set<const ir::Region*> reached_;  // bodies, where there is a monitor
 
   // Names of unknown sizes: by value, so that inferring a body again gives the same ones, and by the region that made
