@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -79,7 +80,25 @@ void add_session(CLI::App& command, Common& common, const std::vector<std::strin
       ->type_name("PASS")
       ->allow_extra_args(false)
       ->check(one_of(treadle::pass_names()));
+  command.add_option("--option", common.options, "Set any option of sessions, as in --option loop_condition=obeyed")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
+}
+
+// Those of --option.
+static void set_named(treadle::SessionOptions& options, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw UsageError(fmt::format("--option takes NAME=VALUE, not '{}'", text));
+    }
+    try {
+      options.set(text.substr(0, equals), text.substr(equals + 1));
+    } catch (const treadle::Error& error) {
+      throw UsageError(error.what());
+    }
+  }
 }
 
 treadle::SessionOptions session_options(const Common& common) {
@@ -97,6 +116,7 @@ treadle::SessionOptions session_options(const Common& common) {
   if (common.unbounded_load) options.set("bounded_load", "0");
   if (!common.without.empty()) options.set("passes_off", fmt::format("{}", fmt::join(common.without, ",")));
   for (const auto& [name, size] : dimensions_of(common)) options.dimension(name, size);
+  set_named(options, common.options);
   return options;
 }
 
@@ -133,6 +153,14 @@ Source source_of(const std::string& model) {
   return {nullptr, pipe->second.data(), pipe->second.size()};
 }
 
+// A command may open a model several times.
+static void tell_once(const std::vector<std::string>& warnings) {
+  static std::set<std::string> told;
+  for (const std::string& warning : warnings) {
+    if (told.insert(warning).second) fmt::print(stderr, "treadle: {}\n", warning);
+  }
+}
+
 treadle::Session open_session(const std::string& model, const Common& common, const std::string& dump) {
   const Source source = source_of(model);
   treadle::SessionOptions options = session_options(common);
@@ -141,6 +169,7 @@ treadle::Session open_session(const std::string& model, const Common& common, co
       source.path ? treadle::Session(model, options) : treadle::Session(source.bytes, source.size, options);
   const std::vector<std::string> remarks = session.remarks();
   if (!remarks.empty()) throw UsageError(remarks[0]);
+  tell_once(session.warnings());
   return session;
 }
 

@@ -46,6 +46,7 @@ struct Common {
   bool unbounded_load = false;
   std::vector<std::string> dimensions;  // "batch=1"
   std::vector<std::string> without;     // names of rewrites
+  std::vector<std::string> options;     // "loop_condition=obeyed"
 };
 
 // A check of an option's value that names those that there are, and leaves the help as it is. Its name lists them, for

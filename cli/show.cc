@@ -226,7 +226,8 @@ void add_show(CLI::App& app, int& status) {
                   "With --text: print the values of tensors up to this size (16; negative: of all)")
       ->needs(text);
   add_session(command, show->common);
-  for (const char* of_session : {"--summary", "--tier", "--weights", "--copy-weights", "--threads", "--dim"}) {
+  for (const char* of_session :
+       {"--summary", "--tier", "--weights", "--copy-weights", "--threads", "--option", "--dim"}) {
     text->excludes(of_session);
     tree->excludes(of_session);
   }

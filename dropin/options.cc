@@ -60,6 +60,7 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
   const int wanted = own_threads || !environment ? threads : environment->threads;
   check(treadle_options_set(made.get(), "threads", std::to_string(wanted).c_str()));
   check(treadle_options_set(made.get(), "optimize", level == ORT_DISABLE_ALL ? "0" : "1"));
+  check(treadle_options_set(made.get(), "loop_condition", "obeyed"));  // as onnxruntime
   for (const auto& [name, size] : sizes) check(treadle_options_set_dimension(made.get(), name.c_str(), size));
   for (const auto& [word, size] : denoted_sizes) {
     check(treadle_options_set_denoted_dimension(made.get(), word.c_str(), size));

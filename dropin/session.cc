@@ -48,6 +48,9 @@ OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* giv
 
   const Logger& logger = session->logger = logger_of(environment, options);
   for (size_t i = 0; const char* remark = treadle_session_remark(session->engine.get(), i); ++i) logger.warn(remark);
+  for (size_t i = 0; const char* warning = treadle_session_warning(session->engine.get(), i); ++i) {
+    logger.warn(warning);
+  }
   warn_of_session_entries(logger, options.entries);
   warn_of_model_options(logger, session->engine.get());
   if (!options.optimized_model.empty()) {

@@ -280,6 +280,7 @@ py::Object Session::counters() const {
 py::Object Session::remarks() const {
   py::Object remarks = py::new_list();
   for (size_t i = 0; const char* remark = treadle_session_remark(handle.get(), i); ++i) py::append(remarks, remark);
+  for (size_t i = 0; const char* warning = treadle_session_warning(handle.get(), i); ++i) py::append(remarks, warning);
   return remarks;
 }
 

@@ -74,6 +74,7 @@ Model::Model(TRITONBACKEND_Model* handle, const Json& json)
       version(version_of(handle)),
       session(path_of(handle, version, config.file), session_options(config)) {
   for (const std::string& remark : session.remarks()) TREADLE_LOG(WARN, label + ": " + remark);
+  for (const std::string& warning : session.warnings()) TREADLE_LOG(WARN, label + ": " + warning);
   bound = bound_inputs(config, session);
   const bool cuts = config.parameter("time") || config.parameter("hop");
   if (config.in_sequences && config.states.empty()) {

@@ -20,6 +20,8 @@ class SessionOptions {
     return *this;
   }
   SessionOptions& threads(int count) { return set("threads", std::to_string(count)); }
+  // Whether the body of a Loop without cond ends the Loop. See docs/strictness.md.
+  SessionOptions& obey_loop_conditions(bool on = true) { return set("loop_condition", on ? "obeyed" : "ignored"); }
   // Of loading, and of each planning later on; 0: none. See docs/limits.md.
   void limit_load_time(double seconds) { treadle_options_limit_load_time(get(), seconds); }
   void limit_load_memory(size_t bytes) { treadle_options_limit_load_memory(get(), bytes); }
@@ -132,6 +134,12 @@ class Session {
     std::vector<std::string> remarks;
     while (const char* remark = treadle_session_remark(get(), remarks.size())) remarks.emplace_back(remark);
     return remarks;
+  }
+  // Rules that the model breaks, and what it leaves open, each as a sentence; it runs all the same.
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> warnings;
+    while (const char* warning = treadle_session_warning(get(), warnings.size())) warnings.emplace_back(warning);
+    return warnings;
   }
   size_t count(treadle_role role) const { return treadle_session_count(get(), role); }
   std::string name(treadle_role role, size_t index) const { return treadle_session_name(get(), role, index); }

@@ -184,8 +184,10 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all
  * that is kept there; what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each
  * planning later on; 0: any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from
- * constants beforehand is bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that
- * do not run, by name, with commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for
+ * constants beforehand is bounded by the size of the model; on, unless it is turned off), "loop_condition" (ignored,
+ * obeyed: whether the body of a Loop without cond ends the Loop; the specification says that such a condition is
+ * ignored, and onnxruntime obeys it), "passes_off" (rewrites that do not run, by name, with commas between them; left
+ * alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for
  * treadle_session_dump_graph). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* The same as numbers. Zero or less: no limit. */
@@ -225,6 +227,9 @@ TREADLE_API void treadle_session_free(treadle_session* session);
 TREADLE_API void treadle_session_set_threads(treadle_session* session, int threads);
 /* Options that were given and have no effect on this model, each as a sentence; NULL past the last. */
 TREADLE_API const char* treadle_session_remark(const treadle_session* session, size_t index);
+/* Rules that the model breaks, and what it leaves open, each as a sentence; NULL past the last. The model runs all the
+ * same. */
+TREADLE_API const char* treadle_session_warning(const treadle_session* session, size_t index);
 
 typedef enum treadle_role {
   TREADLE_INPUT = 0,

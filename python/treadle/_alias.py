@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import _core, _few_bits
+from . import _core, _few_bits, _options
 from ._capi import SessionIOBinding, is_dlpack_uint8_tensor
 from ._devices import ArenaExtendStrategy, get_hardware_devices
 from ._options import SessionOptions
@@ -191,6 +191,7 @@ def install(public: dict[str, Any]) -> ModuleType:
     current = sys.modules.get("onnxruntime")
     if current is not None and getattr(current, "_is_treadle", False):
         return current
+    _options.default_loop_condition = "obeyed"  # as in onnxruntime
     _reach_started_processes()
     folders = _installed_folders()
     public = {**public, **_ABOUT, "get_version_string": lambda: ONNXRUNTIME_VERSION}

@@ -117,6 +117,9 @@ def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hin
     return value
 
 
+# Whether the body of a Loop without cond ends the Loop, where the options do not say it: _alias.install sets "obeyed".
+default_loop_condition = "ignored"
+
 # What set_global_thread_pool_sizes was given; None before.
 _global_threads: int | None = None
 
@@ -153,7 +156,8 @@ class SessionOptions:
     (moving averages, running sums) then run in blocks of steps, and round differently.
     "treadle.weights" is "f32" or "f16": the weights of RNN, LSTM, GRU and of products in loops rounded to float16, which
     halves what a step reads; sums stay float32. "treadle.weight_files" at "copy" copies weights into memory when a model is
-    loaded; at "map" they are read in the model's files, which must then stay as they are. "treadle.jit_cache" is the folder in which native code is kept for later
+    loaded; at "map" they are read in the model's files, which must then stay as they are. "treadle.loop_condition" is
+    "ignored" or "obeyed": whether the body of a Loop without cond ends the Loop (docs/strictness.md). "treadle.jit_cache" is the folder in which native code is kept for later
     processes, or "off" (otherwise the environment variable TREADLE_JIT_CACHE says it, else it is the user's folder for such
     files); "treadle.jit_cache_bytes" limits it.
     """
@@ -330,7 +334,7 @@ class SessionOptions:
 
     def _to_core(self) -> dict[str, str]:
         threads = int(self.intra_op_num_threads) if _global_threads is None else _global_threads
-        options = {"threads": str(max(0, threads))}
+        options = {"threads": str(max(0, threads)), "loop_condition": default_loop_condition}
         if int(self.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL:
             options["optimize"] = "0"
         if tier := os.environ.get("TREADLE_TIER"):

@@ -113,6 +113,7 @@ class Backend(onnx.backend.base.Backend):
         if device is not None and not cls.supports_device(device):
             raise RuntimeError(f"Incompatible device expected '{device}', got '{get_device()}'")
         options = SessionOptions()
+        options.add_session_config_entry("treadle.loop_condition", "obeyed")  # as onnxruntime's backend
         _set(options, _SESSION_OPTIONS, _RUN_OPTIONS, kwargs)
         return BackendRep(InferenceSession(model, options))
 

@@ -219,6 +219,11 @@ const char* treadle_session_remark(const treadle_session* session, size_t index)
   return session && index < session->session->remarks().size() ? session->session->remarks()[index].c_str() : nullptr;
 }
 
+const char* treadle_session_warning(const treadle_session* session, size_t index) {
+  if (!session || index >= session->session->model_warnings().size()) return nullptr;
+  return session->session->model_warnings()[index].c_str();
+}
+
 size_t treadle_session_count(const treadle_session* session, treadle_role role) {
   return infos(session, role).size();
 }

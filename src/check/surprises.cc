@@ -92,7 +92,9 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
           fmt::format("{}:body/{} ({})", path(), node_name(*maker, maker - body.nodes.data()), operator_text(*maker));
       set_origin(d, fmt::format("{} is made by {}", quoted(source), place), *std::ranges::find(maker->outputs, source));
     }
-    d.hint = "give a true cond if the body is to end the Loop (some engines let it end either way)";
+    d.hint =
+        "give a true cond if the body is to end the Loop; onnxruntime ends it either way, and treadle does with the "
+        "option loop_condition = obeyed";
   }
   if (!has_count && !has_condition) {
     report(Problem::kLoopEndless, {}, "neither a trip count nor cond is given, so nothing ends the Loop").hint =

@@ -47,6 +47,8 @@ struct ImportOptions {
   // need not be unique, and large weights become values without contents.
   bool for_types = false;
   bool unique_paths = false;  // also for types
+  // The body of a Loop without cond ends the Loop. The specification says that such a body's condition is ignored.
+  bool obey_loop_conditions = false;
   // Where it is complete, names are not looked up. For models without errors in their names.
   const NameUses* name_uses = nullptr;
   // Sizes for axes of the model's inputs that have such a denotation ("DATA_BATCH"), in any case of letters.

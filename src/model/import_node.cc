@@ -172,6 +172,7 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
   made->output_count = static_cast<uint32_t>(node.outputs.size());  // what `parse` may ask for
   TREADLE_TRY(import_attributes(node, made, place));
   made->output_count = 0;
+  if (made->op->control == Control::kLoop) settle_loop(*made, place);
   TREADLE_TRY(define_outputs(node, made, place));
   return check_argument_rules(*made);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes,
-// import_call.cc puts the nodes of functions in the place of their calls.
+// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes, import_loop.cc
+// changes loops, import_call.cc puts the nodes of functions in the place of their calls.
 
 #include <deque>
 #include <string>
@@ -162,6 +162,7 @@ class Importer {
   Status read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  void settle_loop(ir::Node& loop, const Place& place);  // import_loop.cc
   Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
   struct Resolved;

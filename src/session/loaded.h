@@ -50,6 +50,8 @@ struct Loaded {
   opt::Remarks remarks;               // of what was done to loops when the model was loaded
   reference::FoldLimits fold_limits;  // of what is evaluated before the run
   std::vector<std::string> warnings;  // options that have no effect, each as a sentence
+  // Rules that the model breaks, and what it leaves open, each as a sentence: it runs all the same.
+  std::vector<std::string> model_warnings;
   std::shared_ptr<const run::NativeCache> native_cache;
   mutable GraphDump dump;
 

@@ -14,7 +14,9 @@
 #include "ir/text.h"
 #include "model/import.h"
 #include "model/text_file.h"
+#include "op/loop_view.h"
 #include "op/print.h"
+#include "ops/control/loop.h"
 #include "run/native_library.h"
 #include "session/deciding_inputs.h"
 #include "session/limited_work.h"
@@ -109,6 +111,42 @@ Status settle_options(Loaded& loaded) {
   return {};
 }
 
+// A trip count that leaves a body's condition nothing to end.
+bool runs_once_at_most(const LoopView& loop) {
+  const ir::Value* count = loop.trip_count();
+  return count && count->is_constant() && count->constant.element_count() == 1 && count->constant.int64_at(0) <= 1;
+}
+
+// Loops that end behind another iteration in engines that obey the body's condition where cond is left out.
+void warn_of_ignored_conditions(Loaded& loaded) {
+  std::string first;
+  size_t more = 0;
+  ir::for_each_node(loaded.graph->top(), [&](const ir::Node& node) {
+    if (node.op->control != Control::kLoop) return;
+    const auto loop = LoopView::read(node);
+    if (!loop.ok() || loop->condition() || runs_once_at_most(*loop) || condition_stays_true(*loop)) return;
+    if (!first.empty()) {
+      ++more;
+    } else {
+      first = fmt::format("Loop \"{}\"", node.name.view());
+    }
+  });
+  if (first.empty()) return;
+  if (more > 0) first += fmt::format(" (and {} more)", more);
+  loaded.model_warnings.push_back(fmt::format(
+      "{} has no cond, so the condition that its body computes is ignored, as the specification says; onnxruntime "
+      "obeys that condition, and treadle does with the option loop_condition = obeyed",
+      first));
+}
+
+void warn_of_waiting_nodes(const Inference& inference, Loaded& loaded) {
+  for (const WaitingNode& waiting : inference.waiting()) {
+    if (waiting.reach == Reach::kNever) continue;
+    loaded.model_warnings.push_back(
+        fmt::format("{}: {}: a run that reaches this node fails", waiting.status.place(), waiting.status.message()));
+  }
+}
+
 // The graph rewritten and typed, its inputs and outputs known.
 Status settle_graph(Loaded& loaded) {
   ir::Graph& graph = *loaded.graph;
@@ -120,14 +158,17 @@ Status settle_graph(Loaded& loaded) {
   for (ir::Value* v : top.outputs) loaded.outputs.push_back({v->name, v->type, false});
   override_sizes(loaded);
   loaded.inputs = Inputs(graph);
-  Inference inference({.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true});
+  Inference inference(
+      {.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true, .sizes_wait = true});
   TREADLE_TRY(inference.infer(top));
+  warn_of_waiting_nodes(inference, loaded);
   if (loaded.options.optimize) opt::settle_casts(graph);
   record_output_types(top);
   for (size_t i = 0; i < loaded.outputs.size(); ++i) {
     auto merged = merge(loaded.outputs[i].type, top.outputs[i]->type);
     if (merged.ok()) loaded.outputs[i].type = std::move(merged).value();
   }
+  warn_of_ignored_conditions(loaded);
   loaded.deciding = deciding_inputs(graph);
   loaded.listed = sequences_in_loops(graph);
   share_weights(graph);
@@ -140,7 +181,8 @@ Status import(const std::shared_ptr<wire::MappedFile>& from, const std::string& 
   model::ImportOptions import;
   import.folder = folder;
   import.copy_weights = loaded.options.copy_weights;
-  import.warnings = &loaded.warnings;
+  import.obey_loop_conditions = loaded.options.obey_loop_conditions;
+  import.warnings = &loaded.model_warnings;
   std::vector<model::ImportOptions::DenotedSize> denoted;
   for (const auto& [denotation, size] : loaded.options.denotation_overrides) denoted.push_back({denotation, size});
   if (!denoted.empty()) import.denoted_sizes = &denoted;

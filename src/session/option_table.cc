@@ -65,6 +65,14 @@ Status set_weight_files(SessionOptions& options, Text, Text value) {
   return {};
 }
 
+Status set_loop_condition(SessionOptions& options, Text, Text value) {
+  if (value != "ignored" && value != "obeyed") {
+    return error(Code::kInvalidArgument, "loop_condition is ignored or obeyed, not '{}'", value);
+  }
+  options.obey_loop_conditions = value == "obeyed";
+  return {};
+}
+
 Status set_passes_off(SessionOptions& options, Text, Text value) {
   TREADLE_TRY(opt::PassSet::named(value).status());
   options.passes_off = value;
@@ -143,6 +151,7 @@ constexpr Option kOptions[] = {
     {"associative_math", set_switch<associative_math>},
     {"weights", set_weights},
     {"weight_files", set_weight_files},
+    {"loop_condition", set_loop_condition},
     {"jit", set_jit},
     {"jit_iteration", set_number<jit_iteration>, "jit_trip"},
     {"jit_cache", set_jit_cache},

@@ -35,6 +35,8 @@ struct SessionOptions {
   bool associative_math = false;
   Jit jit = Jit::kAuto;
   Weights weights = Weights::kF32;
+  // A Loop without cond: its body's condition ends it. The specification says that the condition is ignored.
+  bool obey_loop_conditions = false;
   bool copy_weights = false;  // into memory when the model is loaded; else they are read in the model's files
   int64_t jit_iteration = 0;  // no native code before so many iterations of a loop (for tests)
   // Where native code is kept for later processes, and how much of it (see run/native_cache.h for what is meant by

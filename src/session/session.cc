@@ -162,6 +162,9 @@ const ir::Graph& Session::graph() const {
 std::span<const std::string> Session::remarks() const {
   return impl_->loaded.warnings;
 }
+std::span<const std::string> Session::model_warnings() const {
+  return impl_->loaded.model_warnings;
+}
 const SessionOptions& Session::options() const {
   return impl_->loaded.options;
 }

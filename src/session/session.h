@@ -61,6 +61,7 @@ class Session {
   const SessionOptions& options() const;
   // Options that were given and have no effect on this model, each as a sentence.
   std::span<const std::string> remarks() const;
+  std::span<const std::string> model_warnings() const;
   const ir::Graph& graph() const;  // as imported, types inferred
   uint64_t fingerprint() const;    // of the model's weights (ir/nesting.h)
 

@@ -96,6 +96,29 @@ TEST(CppApi, SaysWhichOptionsHaveNoEffect) {
   EXPECT_NE(remarks[1].find("'time'"), std::string::npos) << remarks[1];
 }
 
+TEST(CppApi, ObeysTheConditionsOfLoopsOnRequest) {
+  const std::string text =
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "g (int64 m, int64 e) => (int64[n] s) { s = Loop (m, \"\") <body = b (int64 i, bool c0) => (bool c1, int64 j) { "
+      "c1 = Less(i, e) j = Identity(i) }> }";
+  const int64_t m = 5, e = 2;
+  const auto rows = [&](const treadle::Session& session) {
+    treadle::Feeds feeds;
+    feeds.emplace_back("m", treadle::Value::of(&m, {}));
+    feeds.emplace_back("e", treadle::Value::of(&e, {}));
+    return session.run(feeds)[0].to_doubles().size();
+  };
+  const treadle::Session ignoring(text.data(), text.size());
+  ASSERT_EQ(ignoring.warnings().size(), 1u);
+  EXPECT_NE(ignoring.warnings()[0].find("loop_condition"), std::string::npos);
+  EXPECT_EQ(rows(ignoring), 5u);
+  treadle::SessionOptions options;
+  options.obey_loop_conditions();
+  const treadle::Session obeying(text.data(), text.size(), options);
+  EXPECT_TRUE(obeying.warnings().empty());
+  EXPECT_EQ(rows(obeying), 3u);
+}
+
 TEST(CppApi, GivesTheOptimisedModel) {
   const std::string bytes = accumulator();
   const treadle::Session session(bytes.data(), bytes.size());

@@ -371,6 +371,23 @@ TEST_F(FunctionTable, EntriesOfOptionsAreKept) {
   EXPECT_STREQ(value.c_str(), "0");
 }
 
+TEST_F(FunctionTable, TheBodyOfALoopWithoutConditionEndsIt) {
+  const std::string model = model_of(
+      "g (int64 m, int64 e) => (int64[n] s) { s = Loop (m, \"\") <body = b (int64 i, bool c0) => (bool c1, int64 j) { "
+      "c1 = Less(i, e) j = Identity(i) }> }");
+  std::vector<int64_t> m{5}, e{2};
+  const Value ms = lend(m, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64),
+              es = lend(e, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+  const auto rows = [&](const OrtSessionOptions* options) {
+    const Session session = open(model, options);
+    return elements<int64_t>(run(session.get(), {"m", "e"}, {ms.get(), es.get()}, {"s"})[0].get());
+  };
+  EXPECT_THAT(rows(nullptr), ElementsAre(0, 1, 2));
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().AddSessionConfigEntry(options.get(), "treadle.loop_condition", "ignored"));
+  EXPECT_THAT(rows(options.get()), ElementsAre(0, 1, 2, 3, 4));
+}
+
 TEST_F(FunctionTable, LevelsOfRewritingAreThoseThatThereAre) {
   const auto options = make<SessionOptions>(ort().CreateSessionOptions);
   for (const GraphOptimizationLevel level : {ORT_DISABLE_ALL, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL}) {

@@ -241,6 +241,28 @@ def test_no_iterations_and_other_sizes_on_one_session():
         assert_same(session.run(None, feeds), reference.run(None, feeds))
 
 
+def test_the_body_of_a_loop_without_condition_ends_it():
+    text = (
+        HEAD
+        + """g (int64 m, int64 e) => (float last, int64[n] s) {
+  z = Constant <value = float {0.0}> ()
+  last, s = Loop <body = b (int64 i, bool c0, float a) => (bool c1, float a1, int64 j) {
+    c1 = Less(i, e)
+    f = Cast <to = 1> (i)
+    a1 = Add(a, f)
+    j = Identity(i)
+  }> (m, "", z)
+}"""
+    )
+    feeds = {"m": np.array(5), "e": np.array(2)}
+    session = on_treadle(text)
+    assert claimed(session) == ["Loop"]
+    assert_same(session.run(None, feeds), on_cpu(text).run(None, feeds))
+    assert session.run(None, feeds)[1].tolist() == [0, 1, 2]
+    ignored = on_treadle(text, {"loop_condition": "ignored"})
+    assert ignored.run(None, feeds)[1].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_several_sessions_and_threads():
     sessions = [on_treadle(CAPTURES), on_treadle(TWO_LOOPS), on_treadle(CAPTURES, {"threads": "2"})]
     feeds = [INPUTS["captures"][1], INPUTS["two_loops"][1], INPUTS["captures"][1]]

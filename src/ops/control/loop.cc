@@ -8,16 +8,53 @@
 
 namespace treadle {
 
-bool condition_stays_true(const LoopView& loop) {
-  const ir::Value* condition = loop.condition_after();
-  while (condition->producer && condition->producer->op->name == "Identity") {
-    condition = condition->producer->inputs[0];
+namespace {
+
+// Follows a condition back to what makes it, as far as people write by hand.
+class StaysTrue {
+ public:
+  explicit StaysTrue(const LoopView& loop) : loop_(loop) {}
+
+  bool holds(const ir::Value* v, int depth = 0) {
+    constexpr int kMostDepth = 100, kMostSteps = 10'000;
+    if (!v || depth > kMostDepth || ++steps_ > kMostSteps) return false;
+    if (v->is_constant()) return is_true(v->constant);
+    // No iteration changes what is outside: the Loop began with its cond, so that is true.
+    if (v == loop_.condition()) return true;
+    if (!v->producer) return begins_iteration(*v);
+    const ir::Node& node = *v->producer;
+    if (!node.op->domain.empty()) return false;
+    const auto input_holds = [&](size_t i) { return holds(node.inputs[i], depth + 1); };
+    const std::string_view op = node.op->name;
+    // A condition is one element, which these hand on.
+    if (op == "Identity" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return input_holds(0);
+    if (op == "And") return input_holds(0) && input_holds(1);
+    if (op == "Or") return input_holds(0) || input_holds(1);
+    if (node.op->control != Control::kIf) return false;
+    const IfView::Result result = IfView(node).result(v->output_index);
+    return holds(result.yes, depth + 1) && holds(result.no, depth + 1);
   }
-  if (condition->is_constant()) {
-    const Tensor& value = condition->constant;
+
+ private:
+  static bool is_true(const Tensor& value) {
     return value.type() == ElementType::kBool && value.element_count() == 1 && *value.data<bool>();
   }
-  return condition == loop.condition_before();
+
+  // The condition that an iteration of this Loop, or of one around it, begins with: it is true where the iteration
+  // runs.
+  static bool begins_iteration(const ir::Value& v) {
+    const ir::Node* loop = v.owner ? v.owner->parent_node : nullptr;
+    return loop && loop->op->control == Control::kLoop && &v == LoopView(*loop).condition_before();
+  }
+
+  const LoopView& loop_;
+  int steps_ = 0;
+};
+
+}  // namespace
+
+bool condition_stays_true(const LoopView& loop) {
+  return StaysTrue(loop).holds(loop.condition_after());
 }
 
 Status loop_axes(AxisContext& c) {
