@@ -15,6 +15,7 @@
 #include "session/loaded.h"
 #include "session/plan_cache.h"
 #include "session/reference_run.h"
+#include "session/written_model.h"
 
 namespace treadle {
 
@@ -289,7 +290,11 @@ Result<std::string> Session::dump_graph() const {
 }
 
 Result<std::string> Session::optimized_model() const {
-  return model::export_model(*impl_->loaded.graph);
+  const session::Loaded& loaded = impl_->loaded;
+  if (!loaded.options.optimize) return model::export_model(*loaded.graph);
+  // What cannot be decided of the model alone, such as sizes that do not fit, is left for runs to report.
+  const auto written = session::written_model(*loaded.graph, loaded.inputs);
+  return model::export_model(written.ok() ? **written : *loaded.graph);
 }
 
 Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
