@@ -11,6 +11,7 @@
 #include "bar.h"
 #include "common.h"
 #include "json.h"
+#include "misspelt.h"
 
 namespace {
 
@@ -50,10 +51,15 @@ int run(int argc, char** argv) {
   cli::add_triton_config(app, status);
   cli::add_onnxruntime_lib(app);
   cli::add_describe(app);
+  if (const std::string unknown = cli::unknown_command(app, argc, argv); !unknown.empty()) {
+    return fail(json, {.code = "usage", .message = unknown}, cli::kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const bool asked = e.get_exit_code() == 0;  // --help, --version
+    const std::string unknown = asked ? "" : cli::unknown_words(app);
+    if (!unknown.empty()) return fail(json, {.code = "usage", .message = unknown}, cli::kUsage);
     if (json && !asked) return fail(json, {.code = "usage", .message = e.what()}, cli::kUsage);
     return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
   } catch (const cli::UsageError& e) {
