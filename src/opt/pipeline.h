@@ -33,6 +33,7 @@ struct PipelineOptions {
   bool compiles = false;      // loops may become native code
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16
+  bool asks_in_run = true;    // plan::SpecializeOptions
   reference::FoldLimits fold_limits = {};
   PassSet off = {};
   // If given, called behind each pass that ran.

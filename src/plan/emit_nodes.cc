@@ -14,6 +14,16 @@
 
 namespace treadle::plan {
 
+namespace {
+
+// Whether planning fails with it. Any other failure of one node is for the run to tell, if the run gets there.
+bool fails_plan(const Status& status) {
+  constexpr Code kCodes[] = {Code::kNotImplemented, Code::kInternal, Code::kCancelled, Code::kLimit};
+  return std::find(std::begin(kCodes), std::end(kCodes), status.code()) != std::end(kCodes);
+}
+
+}  // namespace
+
 Status Planner::emit(const ir::Region& region, bool is_body) {
   const std::vector<Unit> units = fusion_.units(region);
   const bool groups_only = is_body && std::all_of(units.begin(), units.end(), [&](const Unit& unit) {
@@ -56,9 +66,12 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
 
 Status Planner::emit(const ir::Node& node, const Unit& unit) {
   if (unit.views.empty()) return emit(node);
-  if (is_planned(node)) return emit_kernel(node, unit);
+  return is_planned(node) ? emit_kernel(node, unit) : emit_after_views(node, unit);
+}
+
+Status Planner::emit_after_views(const ir::Node& node, const Unit& unit) {
   for (const ir::Value* v : unit.views) TREADLE_TRY(emit(*v->producer));
-  return emit(node);
+  return emit_dynamic(node);
 }
 
 Status Planner::emit(const ir::Node& node) {
@@ -143,18 +156,17 @@ Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
     in.push_back(source.operand);
     call.operands.push_back(slot(source.value));
   }
-  for (const ir::Value* v : node.outputs) {
-    out.push_back(v ? operand_of(*v) : Operand());
-    call.operands.push_back(define(v, Storage::kArena));
-  }
+  for (const ir::Value* v : node.outputs) out.push_back(v ? operand_of(*v) : Operand());
   ElementwiseForm form;
   PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, in_loop_ ? &form : nullptr, p_.threads};
   {
     // Packed weights are shared with the threads of other runs.
     const NoFork whole;
     const Uninterrupted packing;
-    TREADLE_TRY(node.op->prepare(context));
+    Status refused = node.op->prepare(context);
+    if (!refused.ok()) return fails_plan(refused) ? std::move(refused) : emit_after_views(node, unit);
   }
+  for (const ir::Value* v : node.outputs) call.operands.push_back(define(v, Storage::kArena));
   call.operands.push_back(new_scratch(context.scratch_bytes));
   if (context.kept_bytes > 0) {
     call.operands.push_back(new_scratch(context.kept_bytes));

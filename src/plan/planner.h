@@ -82,6 +82,7 @@ class Planner {
   // Its result is a pointer into the data.
   Status emit_row(const ir::Node& node);
   Status emit_kernel(const ir::Node& node, const Unit& unit);
+  Status emit_after_views(const ir::Node& node, const Unit& unit);
 
   // After an instruction of about `ns` nanoseconds.
   void count_work(double ns);

@@ -17,24 +17,34 @@
 #include "opt/passes.h"
 #include "opt/sequence_elements.h"
 #include "opt/uses.h"
+#include "plan/unknown_sizes.h"
 
 namespace treadle::plan {
 
 namespace {
 
+// What a walk is for.
+enum class Aim : uint8_t {
+  kDecide,  // operators stay as the model has them
+  kLower,   // operators become what they are run as
+  kCheck,   // likewise, to find the first that cannot work
+};
+
 class Specializer {
  public:
-  // `lowers`: operators become what they are run as.
-  Specializer(ir::Graph& graph, opt::Remarks& remarks, bool lowers, const reference::FoldLimits& limits)
+  // `asks`: what is lowered is asked during the run about sizes that this walk does not know.
+  Specializer(ir::Graph& graph, opt::Remarks& remarks, Aim aim, const reference::FoldLimits& limits, bool asks = false)
       : graph_(graph),
         remarks_(remarks),
-        lowers_(lowers),
+        aim_(aim),
+        asks_(asks),
+        lowers_(aim != Aim::kDecide),
         inference_({.fold = true,
                     .fold_limits = limits,
                     .trust_containers = false,
                     .keep_declared = false,
                     .check_types = true,
-                    .fails_late = lowers}) {}
+                    .fails_late = aim != Aim::kDecide}) {}
 
   Status run(std::span<const InputSpec> inputs) {
     ir::Region& top = graph_.top();
@@ -44,6 +54,9 @@ class Specializer {
     }
     return walk(top);
   }
+
+  // Whether something was lowered without all its sizes being known, as numbers or symbols.
+  bool met_unknown_sizes() const { return met_unknown_sizes_; }
 
  private:
   Status walk(ir::Region& region) {
@@ -134,10 +147,35 @@ class Specializer {
     return {};
   }
 
+  // A plan for any sizes looks at such a node itself, if the run gets there.
+  static bool is_left_to_run(const ir::Node& node, const ir::Region& region) {
+    if (node.op->lowers(*node.version)) return false;
+    const ir::Region* around = &region;
+    while (around->parent_node && around->parent_node->op->control != Control::kIf) around = around->parent_region();
+    return around->parent_node != nullptr;
+  }
+
+  Status know_nothing(ir::Node& node) {
+    for (ir::Value* v : node.outputs) {
+      if (!v) continue;
+      inference_.forget(v);
+      v->type = {};
+    }
+    return {};
+  }
+
+  // A node that failed has made an operand, of which nothing is known.
+  static bool is_behind_failure(const ir::Node& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [](const ir::Value* v) { return v && !v->is_constant() && !v->type.is_known(); });
+  }
+
   // What the node cannot do with the sizes at hand, the run says if it gets there. What nothing can do is said now.
   Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
     const bool is_of_model = status.code() == Code::kNotImplemented || status.code() == Code::kInternal;
-    if (!lowers_ || is_of_model || status.code() == Code::kCancelled) return status;
+    const bool said = is_of_model && !is_behind_failure(*node);
+    if (!lowers_ || said || status.code() == Code::kCancelled) return status;
+    if (aim_ == Aim::kCheck && !is_left_to_run(*node, region)) return status;
     const OpDef& op = require_op("Trap", "treadle");
     // The model is sound for other sizes.
     const bool of_sizes = node->op->control != Control::kNone && status.code() == Code::kInvalidModel;
@@ -150,17 +188,17 @@ class Specializer {
     node->inputs.clear();
     node->input_count = 0;
     node->regions.clear();
-    for (ir::Value* v : node->outputs) {
-      if (!v) continue;
-      inference_.forget(v);
-      v->type = {};
-    }
     region.nodes.push_back(std::move(node));
-    return {};
+    return know_nothing(*region.nodes.back());
   }
 
   Status lower(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node>& owned) {
     ir::Node& node = *owned;
+    if (depends_on_unknown_sizes(node, region)) {
+      met_unknown_sizes_ = true;
+      for (ir::Value* v : node.inputs) keep_constant(v);
+      if (asks_) ask_in_run(graph_, region, node);
+    }
     std::vector<const Type*> types;
     std::vector<const Tensor*> values;
     for (const ir::Value* v : node.inputs) {
@@ -258,6 +296,9 @@ class Specializer {
 
   ir::Graph& graph_;
   opt::Remarks& remarks_;
+  const Aim aim_;
+  const bool asks_;
+  bool met_unknown_sizes_ = false;
   const bool lowers_;
   Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
@@ -280,9 +321,19 @@ Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<cons
   TREADLE_TRY(ir::check_stack(graph));
   std::unique_ptr<ir::Graph> out = graph.clone();
   opt::Remarks unread;
-  TREADLE_TRY(Specializer(*out, unread, false, {}).run(inputs));
+  TREADLE_TRY(Specializer(*out, unread, Aim::kDecide, {}).run(inputs));
   opt::remove_dead_nodes(*out, &unread);
   return out;
+}
+
+Result<SizesTaken> check_sizes(const ir::Graph& graph, std::span<const InputSpec> inputs,
+                               const reference::FoldLimits& limits) {
+  TREADLE_TRY(ir::check_stack(graph));
+  const std::unique_ptr<ir::Graph> looked_at = graph.clone();
+  opt::Remarks unread;
+  Specializer specializer(*looked_at, unread, Aim::kCheck, limits);
+  TREADLE_TRY(specializer.run(inputs));
+  return SizesTaken{specializer.met_unknown_sizes()};
 }
 
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
@@ -290,12 +341,15 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec
   TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
   if (options.mark_recurrent) opt::mark_recurrent(*out.graph);
-  TREADLE_TRY(Specializer(*out.graph, out.remarks, true, options.fold_limits).run(inputs));
+  const auto lower = [&] {
+    return Specializer(*out.graph, out.remarks, Aim::kLower, options.fold_limits, options.asks_in_run).run(inputs);
+  };
+  TREADLE_TRY(lower());
   for (int round = 0; options.read_sequences && round < kMostRounds; ++round) {
     if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.remarks)) break;
     opt::remove_dead_nodes(*out.graph, &out.remarks);
     TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
-    TREADLE_TRY(Specializer(*out.graph, out.remarks, true, options.fold_limits).run(inputs));
+    TREADLE_TRY(lower());
   }
   TREADLE_TRY(ir::check_stack(*out.graph));
   opt::remove_dead_nodes(*out.graph, &out.remarks);

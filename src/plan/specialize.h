@@ -26,7 +26,19 @@ struct Specialized {
 // Types, contents and chosen branches only: every operator that stays is as the model has it.
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputSpec> inputs);
 
+// Whether every node takes the sizes of `inputs`, as planning for just these sizes sees it. A plan for any sizes cannot
+// ask: a lowering writes simpler nodes in the place of a node, and their sizes may fit each other where those of the
+// node do not. Nodes of an undecided If are left to the run, except those that a lowering replaces. Errors: that of a
+// node, or of a limit.
+struct SizesTaken {
+  bool unknown_in_part = false;  // only the run can tell the sizes of something that is lowered
+};
+Result<SizesTaken> check_sizes(const ir::Graph& graph, std::span<const InputSpec> inputs,
+                               const reference::FoldLimits& limits);
+
 struct SpecializeOptions {
+  // What is lowered without its sizes being known stands behind a CheckSizes (ops/control/check_sizes.cc).
+  bool asks_in_run = true;
   bool read_sequences = true;   // lists become tensors where they can (opt/sequence_elements.h)
   bool mark_recurrent = false;  // for opt::narrow_weights
   reference::FoldLimits fold_limits = {};

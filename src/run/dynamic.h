@@ -67,6 +67,7 @@ class DynamicNodes {
   Status run_custom(const plan::DynamicNode& node, uint32_t index);
   Status set_arguments(const plan::DynamicNode& node, Arguments& values);
   void drop_arguments(const plan::DynamicNode& node, Arguments& values);
+  Status check_arguments(const plan::DynamicNode& node, std::span<const AnyValue> inputs);
   Status compute(const plan::DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);
   Result<AnyValue> input_of(const plan::DynamicNode& node, size_t i, bool borrows);
   const plan::DynamicNode& node_at(uint32_t pc) const { return program_.dynamic[program_.code[pc].index]; }

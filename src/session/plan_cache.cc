@@ -44,8 +44,9 @@ void keep_constants(const ir::Graph& unplanned, std::vector<Tensor>& kept) {
 
 }  // namespace
 
-Plan::Plan(Signature signature, Planned planned, int64_t native_trip)
-    : signature_(std::move(signature)), planned_(std::move(planned)), native_trip_(native_trip) {
+Plan::Plan(Signature signature, Planned planned, int64_t native_trip, bool apart)
+    : signature_(std::move(signature)), planned_(std::move(planned)), native_trip_(native_trip), is_apart_(apart) {
+  if (signature_.is_open()) checked_ = std::make_unique<CheckedSizes>();
   constexpr double kBriefNs = 10'000;
   const plan::Program& program = *planned_.program;
   is_brief_ = program.loops.empty() && program.dynamic.empty() && program.work_ns < kBriefNs;
@@ -88,8 +89,20 @@ PlanCache::~PlanCache() {
 
 const Plan* PlanCache::find(Values values) const {
   const Plan* plan = newest();
+  while (plan && !plan->serves(values)) plan = plan->next_;
+  return plan;
+}
+
+const Plan* PlanCache::open_plan(Values values) const {
+  const Plan* plan = newest();
   while (plan && !plan->signature().accepts(values)) plan = plan->next_;
   return plan;
+}
+
+const Plan* PlanCache::typical() const {
+  const Plan* plan = newest();
+  while (plan && plan->is_apart()) plan = plan->next_;
+  return plan ? plan : newest();
 }
 
 Result<const Plan*> PlanCache::find_or_make(Values values) {
@@ -97,6 +110,8 @@ Result<const Plan*> PlanCache::find_or_make(Values values) {
   const Plan* made = nullptr;
   LimitedWork work(loaded_.options.load, "planning");
   const auto plan = [&]() -> Status {
+    TREADLE_ASSIGN(made, admitting(values));
+    if (made) return {};
     PlanningLock::Held lock(lock_);
     TREADLE_TRY(lock.take());
     made = find(values);
@@ -107,6 +122,19 @@ Result<const Plan*> PlanCache::find_or_make(Values values) {
   };
   TREADLE_TRY(work.run(plan));
   return made;
+}
+
+Result<const Plan*> PlanCache::admitting(Values values) const {
+  const Plan* const plan = open_plan(values);
+  if (!plan) return nullptr;
+  auto taken = check_sizes(plan->signature(), values);
+  if (taken.ok()) {
+    plan->admit(values);
+    return plan;
+  }
+  Status refused = std::move(taken).status();
+  if (refused.code() == Code::kCancelled) return refused;
+  return nullptr;
 }
 
 void PlanCache::Deciding::fix(const Tensor& tensor, InputSignature& in) {
@@ -133,26 +161,61 @@ Signature PlanCache::signature_for(Values values) {
       in.element = values[i]->tensor().type();
       in.dims = values[i]->tensor().dims();
     }
-    for (const Plan* plan = others; plan; plan = plan->next_) in.widen(plan->signature().inputs[i]);
+    for (const Plan* plan = others; plan; plan = plan->next_) {
+      if (!plan->is_apart()) in.widen(plan->signature().inputs[i]);
+    }
     if (values[i]->is_tensor()) deciding_[i].fix(values[i]->tensor(), in);
   }
   return signature;
 }
 
 Result<const Plan*> PlanCache::make(Values values) {
+  // Another thread may have made one meanwhile.
+  TREADLE_ASSIGN(const Plan* const admitted, admitting(values));
+  if (admitted) return admitted;
+  if (const Plan* open = open_plan(values)) return make_apart(open->signature(), values);
   Signature signature;
   {
     const NoFork whole;  // what sessions remember of plans
     signature = signature_for(values);
   }
+  return signature.is_open() ? make_for_any(signature, values) : add(std::move(signature), values, {});
+}
+
+Result<const Plan*> PlanCache::make_for_any(const Signature& signature, Values values) {
+  auto taken = check_sizes(signature, values);
+  auto made = taken.ok() ? add(signature, values, {.apart = false, .asks_in_run = taken->unknown_in_part})
+                         : Result<const Plan*>(std::move(taken).status());
+  if (made.ok()) return made;
+  Status failed = std::move(made).status();
+  if (failed.code() == Code::kCancelled || failed.code() == Code::kLimit) return failed;
+  return make_apart(signature, values);  // a node refuses the sizes, or a lowering has to know one
+}
+
+Result<plan::SizesTaken> PlanCache::check_sizes(const Signature& signature, Values values) const {
+  Signature exact = signature.narrowed(values);
+  TREADLE_ASSIGN(const auto knowledge, knowledge_of(exact, loaded_.inputs, values));
+  return plan::check_sizes(*loaded_.graph, knowledge, loaded_.fold_limits);
+}
+
+Result<const Plan*> PlanCache::make_apart(const Signature& signature, Values values) {
+  if (apart_ == kMostApart) return nullptr;
+  TREADLE_ASSIGN(const Plan* const made, add(signature.narrowed(values), values, {.apart = true}));
+  ++apart_;
+  return made;
+}
+
+Result<const Plan*> PlanCache::add(Signature signature, Values values, Kind kind) {
   TREADLE_ASSIGN(const auto knowledge, knowledge_of(signature, loaded_.inputs, values));
   FreshPacks if_it_throws(packs_);
-  auto planned = plan(knowledge, packs_, &abandoned_);
+  auto planned = plan(knowledge, kind.asks_in_run, packs_, &abandoned_);
   if (!planned.ok()) {
     if_it_throws.dismiss();
     return std::move(planned).status();
   }
-  auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_iteration);
+  auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_iteration,
+                                     kind.apart);
+  made->admit(values);
   const NoFork whole;
   made->next_ = plans_.load();
   plans_.store(made.get(), std::memory_order_release);
@@ -161,10 +224,12 @@ Result<const Plan*> PlanCache::make(Values values) {
   return made.release();
 }
 
-Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, std::shared_ptr<PackCache> packs,
-                                std::vector<Tensor>* abandoned) const {
+Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run,
+                                std::shared_ptr<PackCache> packs, std::vector<Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
-  TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, loaded_.pipeline()));
+  opt::PipelineOptions pipeline = loaded_.pipeline();
+  pipeline.asks_in_run = asks_in_run;
+  TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, pipeline));
   share_weights(*specialized.graph);
   auto program = plan::make_program(specialized.graph, std::move(packs), options.optimize, loaded_.threads);
   if (!program.ok()) {
@@ -182,7 +247,7 @@ Result<Planned> PlanCache::plan_model() const {
   Planned made;
   LimitedWork work(loaded_.options.load, "planning");
   TREADLE_TRY(work.run([&]() -> Status {
-    TREADLE_ASSIGN(made, plan(knowledge_of_model(loaded_.inputs), std::make_shared<PackCache>(), nullptr));
+    TREADLE_ASSIGN(made, plan(knowledge_of_model(loaded_.inputs), false, std::make_shared<PackCache>(), nullptr));
     if (made.native) made.native->make_all();
     return {};
   }));

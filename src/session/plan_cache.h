@@ -5,6 +5,11 @@
 // differs in a size, that size becomes a symbol and the plan with symbols serves every size from then on. An input
 // whose contents decide something is planned for its contents until four different ones were seen; then it is data like
 // any other.
+//
+// A plan with symbols serves sizes only once every node of the model was asked whether it takes them, as planning for
+// these sizes alone asks (CheckedSizes). A run of sizes that a node refuses gets a plan apart, for these sizes only: it
+// says what a new session would say, where the run comes to that node. There are kMostApart such plans; the reference
+// interpreter runs what would need more.
 
 #include <array>
 #include <atomic>
@@ -14,6 +19,7 @@
 #include "opt/remarks.h"
 #include "plan/planner.h"
 #include "run/context.h"
+#include "session/checked_sizes.h"
 #include "session/loaded.h"
 #include "session/planning_lock.h"
 #include "session/signature.h"
@@ -29,13 +35,23 @@ struct Planned {
 
 class Plan {
  public:
-  Plan(Signature signature, Planned planned, int64_t native_trip);
+  // `apart`: for sizes that a plan for any sizes may not serve.
+  Plan(Signature signature, Planned planned, int64_t native_trip, bool apart);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   const Signature& signature() const { return signature_; }
   const Planned& planned() const { return planned_; }
+  bool is_apart() const { return is_apart_; }
+  // From now on it serves the sizes of these values.
+  void admit(Values values) const {
+    if (checked_) checked_->add(signature_.number_of_sizes(values));
+  }
+  // Whether a run of these values may take it.
+  bool serves(Values values) const {
+    return signature_.accepts(values) && (!checked_ || checked_->contains(signature_.number_of_sizes(values)));
+  }
   // Whether a run is expected to take no more than some 10 us: what a caller's lock may be held for.
   bool is_brief() const { return is_brief_; }
   // The plan that was made before this one.
@@ -52,7 +68,9 @@ class Plan {
   Signature signature_;
   Planned planned_;
   int64_t native_trip_;
+  bool is_apart_;
   bool is_brief_;
+  std::unique_ptr<CheckedSizes> checked_;  // null: it serves one size of everything
   const Plan* next_ = nullptr;
   // Contexts that no run is using: a place is emptied and filled by exchanging its pointer.
   mutable std::array<std::atomic<run::Context*>, kMaxIdleContexts> idle_{};
@@ -68,11 +86,14 @@ class PlanCache {
   // A plan that serves these values; null: none yet. Takes no lock.
   const Plan* find(Values values) const;
   // The same, made where there is none, under the limits of planning. Errors: those of planning.
+  // Null: there are as many plans apart as there may be.
   Result<const Plan*> find_or_make(Values values);
   // A plan for what the model says of its inputs, which serves no run, with all native code made. Packed weights of
   // its own go with it.
   Result<Planned> plan_model() const;
   const Plan* newest() const { return plans_.load(std::memory_order_acquire); }
+  // The newest that is not apart, where there is one.
+  const Plan* typical() const;
   int64_t size() const { return size_.load(); }
 
  private:
@@ -84,10 +105,25 @@ class PlanCache {
     void fix(const Tensor& tensor, InputSignature& in);
   };
 
+  static constexpr int kMostApart = 8;
+
   Signature signature_for(Values values);
+  // A plan for any sizes that would serve these, were they checked; null: there is none.
+  const Plan* open_plan(Values values) const;
+  // The same, checked now; null: there is none that may serve them.
+  Result<const Plan*> admitting(Values values) const;
   Result<const Plan*> make(Values values);
+  Result<const Plan*> make_for_any(const Signature& signature, Values values);
+  Result<const Plan*> make_apart(const Signature& signature, Values values);
+  struct Kind {
+    bool apart = false;
+    bool asks_in_run = true;  // plan::SpecializeOptions
+  };
+  Result<const Plan*> add(Signature signature, Values values, Kind kind);
+  // Whether every node takes the sizes of these values.
+  Result<plan::SizesTaken> check_sizes(const Signature& signature, Values values) const;
   // `abandoned`: gets the constants of a graph that could not be planned.
-  Result<Planned> plan(std::span<const plan::InputSpec> knowledge, std::shared_ptr<PackCache> packs,
+  Result<Planned> plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run, std::shared_ptr<PackCache> packs,
                        std::vector<Tensor>* abandoned) const;
 
   const Loaded& loaded_;
@@ -98,6 +134,7 @@ class PlanCache {
   // A list that grows at its head and is never shortened, so that runs walk it without a lock.
   std::atomic<const Plan*> plans_{nullptr};
   std::atomic<int64_t> size_{0};
+  int apart_ = 0;  // plans
 };
 
 }  // namespace treadle::session

@@ -22,6 +22,10 @@ struct SequenceSignature {
   // kUnlike, or kAlike with its length. `element`: what the model says.
   static SequenceSignature of(const Sequence& list, ElementType element);
   bool accepts(const Sequence& list) const;
+  // Whether of() would know more of a list.
+  bool is_open() const {
+    return element != ElementType::kUndefined && (kind == Kind::kAny || (kind == Kind::kAlike && length < 0));
+  }
   // What accepts lists of both: of other lengths, or any list where their elements have other shapes.
   void widen(const SequenceSignature& before);
 };

@@ -48,7 +48,8 @@ struct Session::Impl {
 
   // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
   Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
-  Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
+  // `plan`: null where there is none to be had; the reference interpreter runs the values.
+  Status run_plan(const Plan* plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
                   Limits::Clock::time_point since);
   Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
   Result<std::shared_ptr<const Session>> session_without(const std::vector<bool>& absent);
@@ -74,15 +75,16 @@ Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions&
   return loaded.in_file(std::move(status));
 }
 
-Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places,
+Status Session::Impl::run_plan(const Plan* plan, Values values, std::span<AnyValue* const> places,
                                const RunOptions& run, Limits::Clock::time_point since) {
-  if (!plan.is_brief()) run.begin_long_work();
-  auto context = plan.take_context();
+  if (!plan) return run_reference(loaded, values, places, run);
+  if (!plan->is_brief()) run.begin_long_work();
+  auto context = plan->take_context();
   Status status = context->run(values, places, run, since);
   last_allocations.store(context->allocations(), std::memory_order_relaxed);
   last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
   const bool misplanned = context->misplanned();
-  plan.give_back(std::move(context));
+  plan->give_back(std::move(context));
   if (misplanned) run.begin_long_work();
   return misplanned ? run_reference(loaded, values, places, run) : loaded.in_file(std::move(status));
 }
@@ -98,7 +100,7 @@ Status Session::Impl::run(Values values, std::span<AnyValue* const> places, cons
   }
   Limits::Clock::time_point since{};
   TREADLE_ASSIGN(const Plan* const plan, plan_for_run(values, run, since));
-  return run_plan(*plan, values, places, run, since);
+  return run_plan(plan, values, places, run, since);
 }
 
 template <class Load>
@@ -229,13 +231,13 @@ Status Session::run(RepeatedRun& run, const RunOptions& options) const {
   }
   Limits::Clock::time_point since{};
   // What a plan accepts has sizes and types that were checked when it was made.
-  if (!run.plan || !run.plan->signature().accepts(run.inputs)) {
+  if (!run.plan || !run.plan->serves(run.inputs)) {
     for (size_t i = 0; i < run.inputs.size(); ++i) TREADLE_TRY(inputs.check(i, *run.inputs[i]));
     auto found = impl_->plan_for_run(run.inputs, options, since);
     if (!found.ok()) return impl_->loaded.files.checked(std::move(found).status());
     run.plan = *found;
   }
-  return impl_->loaded.files.checked(impl_->run_plan(*run.plan, run.inputs, run.outputs, options, since));
+  return impl_->loaded.files.checked(impl_->run_plan(run.plan, run.inputs, run.outputs, options, since));
 }
 
 SessionCounters Session::counters() const {
@@ -266,7 +268,7 @@ void Session::compile() const {
 }
 
 Result<const session::Planned*> Session::planned(std::span<const Feed> feeds) const {
-  const Plan* plan = impl_->plans->newest();
+  const Plan* plan = impl_->plans->typical();
   if (!feeds.empty() || (!plan && impl_->loaded.inputs.size() == 0)) {
     Given given;
     TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
@@ -302,6 +304,7 @@ Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
   TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
   TREADLE_TRY(impl_->loaded.inputs.require_all(given));
   TREADLE_ASSIGN(const Plan* plan, impl_->plans->find_or_make(given.values));
+  if (!plan) return error(Code::kInvalidArgument, "no plan serves these sizes: nodes refuse them, and so many others");
   return plan::print(*plan->planned().program);
 }
 

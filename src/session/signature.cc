@@ -1,8 +1,12 @@
 #include "session/signature.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
+
+#include "base/name_map.h"
 
 namespace treadle::session {
 
@@ -23,6 +27,10 @@ Shape shape_of(const Dims& dims, const IoInfo& input) {
     shape.push_back(dims[d] >= 0 ? Dim(dims[d]) : Dim::symbol(input.name + "." + std::to_string(d)));
   }
   return shape;
+}
+
+uint64_t number_of(std::span<const int64_t> sizes, uint64_t seed) {
+  return hash_name({reinterpret_cast<const char*>(sizes.data()), sizes.size_bytes()}, seed);
 }
 
 plan::InputSpec knowledge_of_other(const InputSignature& signature, const IoInfo& input) {
@@ -51,6 +59,41 @@ void InputSignature::widen(const InputSignature& before) {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (before.dims[d] != dims[d]) dims[d] = -1;
   }
+}
+
+bool InputSignature::is_open() const {
+  if (kind == AnyValue::Kind::kSequence) return list.is_open();
+  return kind == AnyValue::Kind::kTensor && std::any_of(dims.begin(), dims.end(), [](int64_t n) { return n < 0; });
+}
+
+void InputSignature::narrow(const AnyValue& value) {
+  if (kind == AnyValue::Kind::kTensor) dims = value.tensor().dims();
+  if (kind == AnyValue::Kind::kSequence && list.is_open()) list = SequenceSignature::of(value.sequence(), list.element);
+}
+
+bool Signature::is_open() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const InputSignature& in) { return in.is_open(); });
+}
+
+Signature Signature::narrowed(Values values) const {
+  Signature narrow = *this;
+  for (size_t i = 0; i < inputs.size(); ++i) narrow.inputs[i].narrow(*values[i]);
+  return narrow;
+}
+
+uint64_t Signature::number_of_sizes(Values values) const {
+  uint64_t number = process_seed();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_open()) continue;
+    if (inputs[i].kind == AnyValue::Kind::kTensor) {
+      number = number_of(values[i]->tensor().dims(), number);
+    } else {
+      const SequenceSignature list = SequenceSignature::of(values[i]->sequence(), inputs[i].element);
+      const int64_t known[] = {static_cast<int64_t>(list.kind), list.length};
+      number = number_of(list.dims, number_of(known, number));
+    }
+  }
+  return number;
 }
 
 bool Signature::accepts(Values values) const {

@@ -21,6 +21,10 @@ struct InputSignature {
   SequenceSignature list;
 
   bool accepts(const AnyValue& value) const;
+  // Whether it leaves a size open that a plan for one run alone would know.
+  bool is_open() const;
+  // Takes the sizes of `value`, which it accepts, and no others.
+  void narrow(const AnyValue& value);
   // Any size where that of another plan's input, of the same kind and rank, differs.
   void widen(const InputSignature& before);
 };
@@ -29,6 +33,12 @@ struct Signature {
   std::vector<InputSignature> inputs;
 
   bool accepts(Values values) const;
+  bool is_open() const;
+  // What accepts the sizes of `values` only, out of all that this accepts.
+  Signature narrowed(Values values) const;
+  // A number that stands for the sizes of `values` where this leaves sizes open. It differs from process to process, so
+  // that nobody can choose sizes of equal numbers.
+  uint64_t number_of_sizes(Values values) const;
 };
 
 // What a plan for runs of `signature` knows of the model's inputs. `values`: one such run, whose tensors it may keep.

@@ -1,0 +1,124 @@
+"""What a session has run before changes nothing about what it refuses: a plan for any sizes serves only sizes that every
+node takes (src/session/README.md). tests/equations/histories.py tries all operators."""
+
+import numpy as np
+import pytest
+import treadle
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+TIERS = {"default": {}, "native": {"jit": "always"}, "reference": {"tier": "reference"}, "plain": {"optimize": "0"}}
+LSTM = "LSTM <hidden_size = 3> (x, w, r, , lengths)"
+CELL = f"float[1,12,2] w = {{{','.join(['0.1'] * 24)}}}, float[1,12,3] r = {{{','.join(['0.2'] * 36)}}}"
+
+MODELS = {
+    "alone": f"g (float[t,n,2] x, int32[m] lengths, bool yes) => (y) <{CELL}> {{ y = {LSTM} }}",
+    "in a branch": f"""g (float[t,n,2] x, int32[m] lengths, bool yes) => (y) <{CELL}> {{
+        y = If (yes) <then_branch = a () => (float[t,d,n,3] u) {{ u = {LSTM} }},
+                      else_branch = b () => (float[t,d,n,3] v) {{ z = Constant <value_int = 1> ()  s = Shape(x)
+                          p = Unsqueeze(z, axis0)  f = Concat <axis = 0> (s, p)  v = ConstantOfShape(f) }}> }}""".replace(
+        "<float[1,12,2]", "<int64[1] axis0 = {0}, float[1,12,2]"
+    ),
+    "in a loop": f"""g (float[t,n,2] x, int32[m] lengths, bool yes) => (y) <{CELL}, int64 trips = {{2}}> {{
+        y = Loop (trips, yes) <body = b (int64 i, bool c) => (bool c2, float[t,d,n,3] u) {{ c2 = Identity(c)  u = {LSTM} }}> }}""",
+}
+
+
+def opened(text, tier):
+    options = treadle.SessionOptions()
+    for key, value in TIERS[tier].items():
+        options.add_session_config_entry(f"treadle.{key}", value)
+    return treadle.InferenceSession(text.encode(), options)
+
+
+def session(name, tier):
+    return opened(f"{HEAD} {MODELS[name]}", tier)
+
+
+def feeds(entries, lengths, yes=True):
+    return {"x": np.ones((4, entries, 2), np.float32), "lengths": np.full(lengths, 4, np.int32), "yes": np.array(yes)}
+
+
+def refusal(session, given) -> str:
+    with pytest.raises(treadle.InvalidArgument) as refused:
+        session.run(None, given)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("before", [[], [3], [3, 2], [3, 2, 5, 3]])
+def test_a_warm_session_refuses_as_a_new_one_does(name, tier, before):
+    warm = session(name, tier)
+    for entries in before:
+        warm.run(None, feeds(entries, entries))
+    for entries, lengths in ((3, 2), (2, 1), (7, 6)):
+        text = refusal(warm, feeds(entries, lengths))
+        assert text == refusal(session(name, tier), feeds(entries, lengths))
+        assert "sequence_lens has shape" in text
+    warm.run(None, feeds(6, 6))
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_what_does_not_run_is_not_refused(tier):
+    for name in ("in a branch", "in a loop"):
+        warm = session(name, tier)
+        for entries, lengths in ((3, 3), (2, 2), (3, 2), (5, 1)):
+            warm.run(None, feeds(entries, lengths, yes=False))
+
+
+def test_sizes_that_fit_take_two_plans():
+    warm = session("alone", "default")
+    for entries in (3, 2, 5, 3, 7, 9, 2):
+        warm.run(None, feeds(entries, entries))
+    assert warm.counters()["plans"] == 2
+
+
+def test_refusals_are_bounded_in_plans_and_leave_the_others_alone():
+    warm = session("alone", "default")
+    for entries in (3, 2):
+        warm.run(None, feeds(entries, entries))
+    for entries in range(2, 40):
+        text = refusal(warm, feeds(entries, 1))
+        assert f"sequence_lens has shape [1], expected [{entries}]" in text, text
+    assert warm.counters()["plans"] <= 10
+    warm.run(None, feeds(39, 39))
+    assert warm.counters()["plans"] <= 10
+
+
+def test_a_size_that_a_lowering_has_to_know_may_change():
+    """RotaryEmbedding of com.microsoft becomes nodes for one number of heads."""
+    text = f"""{HEAD} g (float[b,s,w] x, int64[p] at, float[m,h] cos, float[m,h] sin) => (y) {{
+        y = com.microsoft.RotaryEmbedding (x, at, cos, sin) }}"""
+    random = np.random.default_rng(0)
+    angles = random.random((8, 2), np.float32)
+
+    def given(width):
+        return {"x": random.random((1, 5, width), np.float32), "at": np.array([0]), "cos": angles, "sin": angles}
+
+    warm = opened(text, "default")
+    for width in (4, 8, 12, 4, 16):
+        fed = given(width)
+        np.testing.assert_array_equal(warm.run(None, fed)[0], opened(text, "default").run(None, fed)[0])
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_sizes_that_data_decides_are_checked_in_the_run(tier):
+    lowered = f"""{HEAD} g (float[t,n,2] rows, bool[t] keep, int32[m] lengths) => (y) <{CELL}> {{
+        picked = Compress <axis = 1> (rows, keep)  x = Identity(picked)  y = {LSTM} }}"""
+    computed = f"""{HEAD} g (float[t,n,2] rows, bool[t] keep) => (y) {{
+        picked = Compress <axis = 0> (rows, keep)  y = com.microsoft.DynamicTimeWarping (picked) }}"""
+    rows = np.ones((4, 4, 2), np.float32)
+    session = opened(lowered, tier)
+    for kept, lengths, fits in ((3, 3, True), (2, 3, False), (2, 2, True), (4, 1, False)):
+        given = {"rows": rows, "keep": np.arange(4) < kept, "lengths": np.full(lengths, 4, np.int32)}
+        if fits:
+            assert session.run(None, given)[0].shape == (4, 1, kept, 3)
+        else:
+            assert f"sequence_lens has shape [{lengths}], expected [{kept}]" in refusal(session, given)
+    session = opened(computed, tier)
+    for kept in (1, 0, 3, 1):
+        given = {"rows": rows, "keep": np.arange(4) < kept}
+        if kept == 1:
+            session.run(None, given)
+        else:
+            assert f"input has shape [{kept},4,2]" in refusal(session, given)
