@@ -222,7 +222,8 @@ Status prepare_pad(PadPlan* plan, PadMode mode, size_t width, std::span<const in
     const int64_t crop_after = std::max<int64_t>(-after[d], 0);
     const int64_t size = dims[d] - crop_before - crop_after;
     if (size < 0)
-      return error(Code::kRuntime, "Pad takes {} elements off an axis of {}", crop_before + crop_after, dims[d]);
+      return error(Code::kRuntime, "pads take {} elements off axis {}, expected at most its size {}",
+                   crop_before + crop_after, d, dims[d]);
     const bool grows = before[d] > 0 || after[d] > 0;
     if (size == 0 && grows && mode != PadMode::kConstant) {
       return error(Code::kRuntime, "Pad repeats elements of an axis that has none");

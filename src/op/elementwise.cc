@@ -23,8 +23,9 @@ Result<Shape> legacy_broadcast(const ir::Attributes& attributes, const Shape& a,
   int64_t axis = attributes.get_int("axis", a_rank - b_rank);
   if (axis < 0) axis += a_rank;
   auto mismatch = [&] {
-    return error(Code::kInvalidArgument, "the second operand's shape {} does not fit the first one's, {}{}",
-                 to_string(b), to_string(a),
+    return error(Code::kInvalidArgument,
+                 "the second operand has shape {}, expected one that fits the first one's, {}{}", to_string(b),
+                 to_string(a),
                  requested ? fmt::format(", from axis {} on", axis) : ": equal shapes are needed without broadcast=1");
   };
   if (!requested) {

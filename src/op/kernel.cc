@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/stop.h"
+#include "op/refused_element.h"
 
 namespace treadle {
 
@@ -11,19 +12,60 @@ KernelFailure& kernel_failure() {
   return failure;
 }
 
+namespace {
+
+struct Refusal {
+  ElementPlace place;
+  int64_t least, most;
+  const char* expected;  // in place of the two
+  double number;         // what was found of refuse_number
+  bool is_number;
+};
+
+Refusal& refusal() {
+  thread_local Refusal last{};
+  return last;
+}
+
+Status refused_element(int64_t found) {
+  const Refusal& r = refusal();
+  const std::string where =
+      r.place.position < 0 ? r.place.operand : fmt::format("{}[{}]", r.place.operand, r.place.position);
+  const std::string what = r.is_number ? fmt::format("{}", r.number) : fmt::format("{}", found);
+  if (r.expected) return error(Code::kRuntime, "{} is {}, expected {}", where, what, r.expected);
+  return error(Code::kRuntime, "{} is {}, expected {} to {}", where, what, r.least, r.most);
+}
+
+}  // namespace
+
+uint32_t refuse_element(ElementPlace place, int64_t found, int64_t least, int64_t most) {
+  refusal() = {place, least, most, nullptr, 0, false};
+  return fail(KernelError::kInvalidValue, found);
+}
+
+uint32_t refuse_element(ElementPlace place, int64_t found, const char* expected) {
+  refusal() = {place, 0, 0, expected, 0, false};
+  return fail(KernelError::kInvalidValue, found);
+}
+
+uint32_t refuse_number(ElementPlace place, double found, const char* expected) {
+  refusal() = {place, 0, 0, expected, found, true};
+  return fail(KernelError::kInvalidValue);
+}
+
 Status kernel_status(uint32_t code) {
   const auto [found, limit, position] = kernel_failure();
   switch (static_cast<KernelError>(code)) {
     case KernelError::kNone:
       return {};
     case KernelError::kDivisionByZero:
-      return error(Code::kRuntime, "integer division by zero");
+      return error(Code::kRuntime, "integer division by zero, expected divisors other than 0");
     case KernelError::kIndexOutOfRange:
       return error(Code::kRuntime, "index {} is out of range, expected {} to {}", found, -limit, limit - 1);
     case KernelError::kNegativeExponent:
       return error(Code::kRuntime, "integer to the power of {}: the exponent must not be negative", found);
     case KernelError::kInvalidValue:
-      return error(Code::kRuntime, "invalid value {}", found);
+      return refused_element(found);
     case KernelError::kShapeMismatch:
       return error(Code::kRuntime, "a size that the data decided is {}, expected {}", found, limit);
     case KernelError::kSequenceLength:

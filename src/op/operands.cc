@@ -41,7 +41,7 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
   for (int64_t axis : axes) {
     TREADLE_ASSIGN(const int64_t a, normalize_axis(axis, rank, what));
     if (std::find(out.begin(), out.end(), a) != out.end()) {
-      return error(Code::kInvalidArgument, "{} name axis {} twice", what, a);
+      return error(Code::kInvalidArgument, "{} name axis {} twice, expected each once", what, a);
     }
     out.push_back(a);
   }

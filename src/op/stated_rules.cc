@@ -161,7 +161,7 @@ Status check_distinct(const Attribute& a) {
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   if (twice == sorted.end()) return {};
-  return error(Code::kInvalidModel, "attribute {} names axis {} twice", a.name, *twice);
+  return error(Code::kInvalidModel, "attribute {} names axis {} twice, expected each once", a.name, *twice);
 }
 
 Status check_word(const Rule& rule, const Attribute& a) {

@@ -1,5 +1,7 @@
 #include "op/type_rules.h"
 
+#include <algorithm>
+
 namespace treadle {
 
 std::string without_shape(const Type& type) {
@@ -71,6 +73,17 @@ Status check_type_rules(const ir::NodeInfo& node, std::span<const Type* const> i
   for (size_t i = 0; i < inputs.size(); ++i) TREADLE_TRY(check("input", i, node.version->input(i), inputs[i]));
   for (size_t i = 0; i < outputs.size(); ++i) TREADLE_TRY(check("output", i, node.version->output(i), outputs[i]));
   return {};
+}
+
+Status sizes_not_told(const ir::NodeInfo& node, std::span<const Type* const> inputs, size_t output, const Type& found) {
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 64); ++i) {
+    const bool lists = node.op->shape_inputs >> i & 1;
+    if (!lists || !inputs[i] || !inputs[i]->has_shape || inputs[i]->shape.size() <= 1) continue;
+    const Formal* formal = node.version->input(i);
+    return error(Code::kInvalidArgument, "{} has shape {}, expected one dimension", formal ? formal->name : "input",
+                 to_string(inputs[i]->shape));
+  }
+  return error(Code::kInvalidModel, "output {} is {}, expected inputs that tell its sizes", output, found.to_string());
 }
 
 }  // namespace treadle

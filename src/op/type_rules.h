@@ -66,4 +66,8 @@ class TypeRules {
 Status check_type_rules(const ir::NodeInfo& node, std::span<const Type* const> inputs,
                         std::span<const Type* const> outputs);
 
+// Why inference does not know the sizes of an output though it is given all inputs: mostly an input that should list
+// sizes or axes and is no list.
+Status sizes_not_told(const ir::NodeInfo& node, std::span<const Type* const> inputs, size_t output, const Type& found);
+
 }  // namespace treadle

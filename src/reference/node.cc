@@ -49,10 +49,7 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
       slots.push_back(nullptr);
       continue;
     }
-    if (!types[i].is_concrete()) {
-      return error(Code::kInvalidModel, "output {} is {} for these inputs, which says no sizes", i,
-                   types[i].to_string());
-    }
+    if (!types[i].is_concrete()) return sizes_not_told(node, views.type_pointers, i, types[i]);
     TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(types[i].element, known_dims(types[i].shape)));
     out[i] = operand_of(tensor);
     out[i].constant = nullptr;

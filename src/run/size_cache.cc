@@ -188,9 +188,7 @@ Status SizeCache::prepare_outputs(const DynamicNode& node, Prepared& made) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == plan::kNoSlot) continue;
     const Type& type = work_.out_types[i];
-    if (!type.is_concrete()) {
-      return error(Code::kInvalidModel, "output {} is {} for these inputs, which says no sizes", i, type.to_string());
-    }
+    if (!type.is_concrete()) return sizes_not_told(info, work_.type_pointers, i, type);
     const Dims dims = known_dims(type.shape);
     TREADLE_TRY(element_count(dims).status());
     made.out[i] = {type.element, dims, contiguous_strides(dims), nullptr};

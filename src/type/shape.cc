@@ -10,7 +10,9 @@ Result<int64_t> element_count(std::span<const int64_t> dims) {
   int64_t count = 1;
   bool overflow = false, empty = false;
   for (int64_t d : dims) {
-    if (d < 0) return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(Dims(dims)));
+    if (d < 0)
+      return error(Code::kInvalidArgument, "shape {} has a negative size, expected sizes of at least 0",
+                   to_string(Dims(dims)));
     empty |= d == 0;
     if (d == 0) continue;
     overflow |= __builtin_mul_overflow(count, d, &count) || count > kMaxElements;

@@ -106,7 +106,7 @@ def test_sequence_length_out_of_range_names_the_entry(op, length, entry):
         ({"activations": ["Swish"]}, "names 'Swish', which is no activation"),
         ({"direction": "bidirectional", "activations": ["Tanh"]}, "activations has 1 names, expected 2"),
         ({"direction": "backwards"}, "direction is 'backwards'"),
-        ({"hidden_size": 3}, "hidden_size is 3, but R has shape"),
+        ({"hidden_size": 3}, "hidden_size is 3, expected the last size of R"),
         ({"layout": 2}, "layout is 2, expected 0 or 1"),
         ({"clip": -1.0}, "clip is -1"),
         ({"direction": "foward"}, "direction is 'foward'"),

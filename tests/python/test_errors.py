@@ -104,7 +104,7 @@ MISFITS = {
     "Add": ("[op] made = Add(s, k)", "shapes [4] and [3] do not broadcast: 4 against 3 at axis 0"),
     "Reshape": (
         "shape = Shape(k)  [op] made = Reshape(s, shape)",
-        "shape [4] has 4 elements, cannot become [3] with 3",
+        "an input of shape [4] has 4 elements and cannot become [3], expected 3",
     ),
     "TopK": (
         "five = Constant <value = int64[1] {5}> ()  [op] made, places = TopK(s, five)",

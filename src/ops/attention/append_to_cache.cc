@@ -21,7 +21,8 @@ Status infer_append(InferContext& ctx) {
   out[1] = heads;
   if (fresh && fresh->size() == 3) {
     if ((*fresh)[2].is_known() && (*fresh)[2].value() % heads != 0) {
-      return error(Code::kInvalidArgument, "keys or values of shape {} do not divide into {} heads", to_string(*fresh),
+      return error(Code::kInvalidArgument,
+                   "keys or values have shape {}, expected a last axis of {} heads of equal size", to_string(*fresh),
                    heads);
     }
     out[0] = (*fresh)[0];

@@ -53,12 +53,13 @@ Result<HeadShape> head_shape(const InferContext& ctx, size_t i, const char* attr
   }
   const int64_t heads = ctx.attributes().get_int(attribute, 0);
   if (heads < 1) {
-    return error(Code::kInvalidModel, "{} has shape {}: attribute {} has to say how many heads are packed in it",
-                 kNames[i], to_string(*shape), attribute);
+    return error(Code::kInvalidModel,
+                 "{} has shape {}, expected attribute {}, which says how many heads are packed in it", kNames[i],
+                 to_string(*shape), attribute);
   }
   const Dim& width = (*shape)[2];
   if (width.is_known() && width.value() % heads != 0) {
-    return error(Code::kInvalidArgument, "{} has shape {}, which does not divide into {} heads", kNames[i],
+    return error(Code::kInvalidArgument, "{} has shape {}, expected a last axis of {} heads of equal size", kNames[i],
                  to_string(*shape), heads);
   }
   return HeadShape{(*shape)[0], Dim(heads), (*shape)[1], floor_div(width, Dim(heads))};
@@ -80,13 +81,15 @@ Status check_agreement(const InferContext& ctx, const Shapes& s) {
   }
   if (differ(s.q.batch, s.k.batch) || differ(s.q.batch, s.v.batch) || differ(s.k.heads, s.v.heads) ||
       differ(s.k.length, s.v.length) || differ(s.q.size, s.k.size)) {
-    return error(Code::kInvalidArgument, "Q {}, K {} and V {} do not fit together", ctx.input(kQuery).to_string(),
-                 ctx.input(kKey).to_string(), ctx.input(kValue).to_string());
+    return error(
+        Code::kInvalidArgument,
+        "Q is {}, K {} and V {}, expected equal batches, Q and K of one size, K and V of equal heads and lengths",
+        ctx.input(kQuery).to_string(), ctx.input(kKey).to_string(), ctx.input(kValue).to_string());
   }
   if (s.q.heads.is_known() && s.k.heads.is_known() &&
       (s.k.heads.value() == 0 ? s.q.heads.value() != 0 : s.q.heads.value() % s.k.heads.value() != 0)) {
-    return error(Code::kInvalidArgument, "{} heads of queries do not share {} heads of keys", s.q.heads.value(),
-                 s.k.heads.value());
+    return error(Code::kInvalidArgument, "there are {} heads of queries, expected a multiple of the heads of keys, {}",
+                 s.q.heads.value(), s.k.heads.value());
   }
   return {};
 }

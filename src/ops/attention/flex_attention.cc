@@ -40,8 +40,10 @@ Status check_shapes(const InferContext& ctx) {
     fits = shared == 0 ? heads == 0 : heads % shared == 0;
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "Q {}, K {} and V {} do not fit together", ctx.input(kQuery).to_string(),
-               ctx.input(kKey).to_string(), ctx.input(kValue).to_string());
+  return error(
+      Code::kInvalidArgument,
+      "Q is {}, K {} and V {}, expected equal batches, Q and K of one size, K and V of equal heads and lengths",
+      ctx.input(kQuery).to_string(), ctx.input(kKey).to_string(), ctx.input(kValue).to_string());
 }
 
 // A body takes the scores, or the probabilities, and gives what is of the same type.

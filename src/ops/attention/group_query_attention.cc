@@ -48,7 +48,8 @@ struct HeadCounts {
 Status check_options(const InferContext& ctx, const HeadCounts& heads) {
   const auto& a = ctx.attributes();
   if (heads.queries < 1 || heads.keys < 1 || heads.queries % heads.keys != 0) {
-    return error(Code::kInvalidModel, "{} heads of queries do not share {} heads of keys", heads.queries, heads.keys);
+    return error(Code::kInvalidModel, "there are {} heads of queries, expected a multiple of the heads of keys, {}",
+                 heads.queries, heads.keys);
   }
   const int64_t window = a.get_int("local_window_size"), mode = a.get_int("qk_output"), causal = a.get_int("causal");
   if (window == 0 || window < -1) {

@@ -29,7 +29,8 @@ Result<Shape> grouped(const InferContext& ctx, const Shape& x) {
   }
   if (count == 0) return x;
   if (x.back().is_known() && x.back().value() % count != 0) {
-    return error(Code::kInvalidArgument, "rows of streams {} do not divide into {}", to_string(x), count);
+    return error(Code::kInvalidArgument, "streams have shape {}, expected rows that divide into {} parts", to_string(x),
+                 count);
   }
   Shape result = x;
   result.back() = Dim(count);
@@ -57,7 +58,7 @@ Result<GateForm> gate_form(const char* name, const Shape& gate, const Shape& str
     if (!differ(gate.back(), count)) return GateForm::kStreams;
     if (may_be_flat && !differ(gate.back(), count * size)) return GateForm::kFlat;
   }
-  return error(Code::kInvalidArgument, "{} has shape {}, which does not fit streams {}", name, to_string(gate),
+  return error(Code::kInvalidArgument, "{} has shape {}, expected one that fits streams {}", name, to_string(gate),
                to_string(streams));
 }
 

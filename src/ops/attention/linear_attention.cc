@@ -68,7 +68,8 @@ Status check_factor(const InferContext& ctx, size_t i, bool wanted, const Dim& n
 Status infer_linear_attention(InferContext& ctx) {
   const int64_t heads = ctx.attributes().get_int("q_num_heads"), shared = ctx.attributes().get_int("kv_num_heads");
   if (heads < 1 || shared < 1 || heads % shared != 0) {
-    return error(Code::kInvalidModel, "{} heads of queries do not share {} heads of keys", heads, shared);
+    return error(Code::kInvalidModel, "there are {} heads of queries, expected a multiple of the heads of keys, {}",
+                 heads, shared);
   }
   TREADLE_ASSIGN(const Rule rule, read_rule(ctx.attributes()));
   TREADLE_ASSIGN(Dim d_k, head_width(ctx, kQuery, heads));

@@ -76,7 +76,8 @@ Result<Sizes> read_sizes(const InferContext& ctx, const Places& at, int64_t head
   s.length = s.keys = (*q)[1];
   const int64_t parts = how == Packing::kAll && !nested ? 3 * heads : heads;
   if (!nested && q->back().is_known() && q->back().value() % parts != 0) {
-    return error(Code::kInvalidArgument, "query of shape {} does not divide into {} heads", to_string(*q), parts);
+    return error(Code::kInvalidArgument, "query has shape {}, expected a last axis of {} heads of equal size",
+                 to_string(*q), parts);
   }
   s.size = s.value_size = nested ? q->back() : floor_div(q->back(), Dim(parts));
   if (!k) {
@@ -85,15 +86,16 @@ Result<Sizes> read_sizes(const InferContext& ctx, const Places& at, int64_t head
   }
   const size_t rank = how == Packing::kNone ? 3 : how == Packing::kHeads ? 4 : 5;
   if (k->size() != rank || differ((*k)[0], s.batch)) {
-    return error(Code::kInvalidArgument, "key has shape {}, which does not fit query {}", to_string(*k), to_string(*q));
+    return error(Code::kInvalidArgument, "key has shape {}, expected the batch and the width of query {}",
+                 to_string(*k), to_string(*q));
   }
   s.keys = (*k)[how == Packing::kHeads ? 2 : 1];
   if (v) {
     const bool fits =
         v->size() == k->size() && !differ((*v)[0], s.batch) && !differ((*v)[how == Packing::kHeads ? 2 : 1], s.keys);
     if (!fits) {
-      return error(Code::kInvalidArgument, "value has shape {}, which does not fit key {}", to_string(*v),
-                   to_string(*k));
+      return error(Code::kInvalidArgument, "value has shape {}, expected the batch and the length of key {}",
+                   to_string(*v), to_string(*k));
     }
     s.value_size = how == Packing::kHeads ? v->back() : floor_div(v->back(), Dim(heads));
   } else if (how != Packing::kKeysAndValues) {

@@ -37,25 +37,29 @@ Result<Hidden> hidden_sizes(const InferContext& ctx, int64_t heads) {
   const auto sizes = ctx.attributes().get_ints("qkv_hidden_sizes");
   const Shape *w = ctx.shape(kWeights), *x = ctx.shape(kInput);
   if (w && (w->size() != 2 || (x && differ((*w)[0], x->back())))) {
-    return error(Code::kInvalidArgument, "weights have shape {}, which does not fit input {}", to_string(*w),
-                 x ? to_string(*x) : "");
+    return error(Code::kInvalidArgument, "weights have shape {}, expected as many rows as input {} has columns",
+                 to_string(*w), x ? to_string(*x) : "");
   }
   Hidden h;
   if (!sizes.empty()) {
     if (sizes.size() != 3 || sizes[0] != sizes[1] || (w && differ((*w)[1], Dim(sizes[0] + sizes[1] + sizes[2])))) {
-      return error(Code::kInvalidModel, "attribute qkv_hidden_sizes does not fit weights of shape {}",
+      return error(Code::kInvalidModel,
+                   "attribute qkv_hidden_sizes adds up to another number, expected the columns of weights {}",
                    w ? to_string(*w) : "?");
     }
     h = {sizes[0], sizes[1], sizes[2]};
   } else if (w) {
     if ((*w)[1].is_known() && (*w)[1].value() % 3 != 0) {
-      return error(Code::kInvalidArgument, "weights of shape {} do not divide into those of Q, K and V", to_string(*w));
+      return error(Code::kInvalidArgument,
+                   "weights have shape {}, expected a number of columns that is three times that of Q, K and V",
+                   to_string(*w));
     }
     h.queries = h.keys = h.values = floor_div((*w)[1], Dim(3));
   }
   for (const Dim& size : {h.queries, h.values}) {
     if (!size.is_known() || size.value() % heads == 0) continue;
-    return error(Code::kInvalidArgument, "{} elements do not divide into {} heads", size.value(), heads);
+    return error(Code::kInvalidArgument, "rows have {} elements, expected a multiple of attribute num_heads, {}",
+                 size.value(), heads);
   }
   const Shape* bias = ctx.shape(kBias);
   if (bias && w && (bias->size() != 1 || differ((*bias)[0], (*w)[1]))) {

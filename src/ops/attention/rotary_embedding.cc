@@ -39,17 +39,20 @@ Status infer_rotary(InferContext& ctx) {
   const bool packed = x->size() == 3;
   const int64_t heads = ctx.attributes().get_int("num_heads", 0);
   if (packed && heads < 1) {
-    return error(Code::kInvalidModel, "X has shape {}: attribute num_heads has to say how many heads are packed in it",
+    return error(Code::kInvalidModel,
+                 "X has shape {}, expected attribute num_heads, which says how many heads are packed in it",
                  to_string(*x));
   }
   if (packed && x->back().is_known() && x->back().value() % heads != 0) {
-    return error(Code::kInvalidArgument, "X has shape {}, which does not divide into {} heads", to_string(*x), heads);
+    return error(Code::kInvalidArgument, "X has shape {}, expected a last axis of {} heads of equal size",
+                 to_string(*x), heads);
   }
   const Dim size = packed ? floor_div(x->back(), Dim(heads)) : x->back();
   const int64_t turned = ctx.attributes().get_int("rotary_embedding_dim", 0);
   const bool fits = turned >= 0 && turned % 2 == 0 && (!size.is_known() || turned <= size.value());
   if (!fits || (turned == 0 && size.is_known() && size.value() % 2 != 0)) {
-    return error(Code::kInvalidArgument, "{} of the {} elements of a head cannot be turned in pairs",
+    return error(Code::kInvalidArgument,
+                 "{} of the {} elements of a head are to be turned in pairs, expected an even number of at most all",
                  turned ? std::to_string(turned) : "all", size.to_string());
   }
   const Dim &batch = (*x)[0], &length = (*x)[packed ? 1 : 2];
@@ -151,7 +154,9 @@ Status prepare_rotary(PrepareContext& ctx) {
   if (ctx.has_input(kPositions)) {
     s->positions = ctx.inputs[kCos].dims[0];
     if (ctx.inputs[kSin].dims[0] != s->positions || (s->positions == 0 && s->batch * s->length > 0)) {
-      return error(Code::kInvalidArgument, "angles for {} and {} positions", s->positions, ctx.inputs[kSin].dims[0]);
+      return error(Code::kInvalidArgument,
+                   "cos_cache and sin_cache have rows for {} and {} positions, expected equal numbers of at least 1",
+                   s->positions, ctx.inputs[kSin].dims[0]);
     }
   }
   s->type = x.type;

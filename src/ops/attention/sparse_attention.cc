@@ -20,7 +20,8 @@ Status check_attributes(const InferContext& ctx) {
   const auto& a = ctx.attributes();
   const int64_t heads = a.get_int("num_heads"), shared = a.get_int("kv_num_heads");
   if (heads < 1 || shared < 1 || heads % shared != 0) {
-    return error(Code::kInvalidModel, "{} heads of queries do not share {} heads of keys", heads, shared);
+    return error(Code::kInvalidModel, "there are {} heads of queries, expected a multiple of the heads of keys, {}",
+                 heads, shared);
   }
   if (const int64_t block = a.get_int("sparse_block_size"); block < 1) {
     return error(Code::kInvalidModel, "attribute sparse_block_size is {}, expected at least 1", block);

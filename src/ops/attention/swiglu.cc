@@ -15,7 +15,8 @@ Status infer_swiglu(InferContext& ctx) {
     same = !differ((*a)[i], (*b)[i]);
   }
   if (!same) {
-    return error(Code::kInvalidArgument, "A has shape {}, but B has {}", to_string(*a), to_string(*b));
+    return error(Code::kInvalidArgument, "A and B have shapes {} and {}, expected equal ones", to_string(*a),
+                 to_string(*b));
   }
   if (!a || !b) return infer_like_input(ctx);
   Shape out = *a;

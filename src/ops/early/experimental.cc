@@ -107,7 +107,7 @@ Status infer_crop(InferContext& ctx) {
     Dim& size = result[2 + i];
     const int64_t needed = of[i]->begin + of[i]->size.value_or(of[i]->from_end);
     if (of[i]->begin < 0 || of[i]->from_end < 0 || (size.is_known() && size.value() < needed)) {
-      return error(Code::kInvalidArgument, "input of shape {} is smaller than what is cut, {} along axis {}",
+      return error(Code::kInvalidArgument, "input has shape {}, expected at least what is cut: {} along axis {}",
                    to_string(*x), needed, 2 + i);
     }
     size = of[i]->size ? Dim(*of[i]->size) : size - Dim(of[i]->begin + of[i]->from_end);

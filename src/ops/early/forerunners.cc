@@ -85,8 +85,8 @@ Status infer_pad(InferContext& ctx) {
     const auto at = static_cast<int64_t>(i);
     out[i] = out[i] + Dim(known->int64_at(at)) + Dim(known->int64_at(at + static_cast<int64_t>(out.size())));
     if (out[i].is_known() && out[i].value() < 0) {
-      return error(Code::kInvalidArgument, "axis {} of data {} would have size {}", i, to_string(*data),
-                   out[i].value());
+      return error(Code::kInvalidArgument, "axis {} of data {} would have size {}, expected at least 0", i,
+                   to_string(*data), out[i].value());
     }
   }
   ctx.set_output(0, ctx.element(0), std::move(out));

@@ -68,7 +68,7 @@ Status infer_split_gelu(InferContext& ctx) {
   if (!x) return ctx.set_output(0, ctx.element(0)), Status();
   Shape half = *x;
   if (half.back().is_known() && half.back().value() % 2 != 0) {
-    return error(Code::kInvalidArgument, "X has shape {}, whose last axis has no halves", to_string(*x));
+    return error(Code::kInvalidArgument, "X has shape {}, expected a last axis of even size", to_string(*x));
   }
   half.back() = floor_div(half.back(), Dim(2));
   ctx.set_output(0, ctx.element(0), std::move(half));

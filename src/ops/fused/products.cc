@@ -56,8 +56,9 @@ Status infer_product(InferContext& ctx) {
   };
   const Factors f{seen(0, *a), seen(1, *b)};
   if (f.a.empty() || f.b.empty()) {
-    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied: a scalar is no matrix", to_string(*a),
-                 to_string(*b));
+    return error(Code::kInvalidArgument,
+                 "shapes {} and {} cannot be multiplied: a scalar is no matrix, expected at least one axis",
+                 to_string(*a), to_string(*b));
   }
   const Dim& rows = f.b[f.b.size() > 1 ? f.b.size() - 2 : 0];
   if (differ(f.a.back(), rows)) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "op/op_def.h"
+#include "op/refused_element.h"
 #include "ops/control/bodies.h"
 
 namespace treadle {
@@ -130,7 +131,7 @@ struct Step {
       at<int64_t>(kFrom)[to] = row;
       at<float>(kSums)[to] = sum;
     }
-    return chosen == beams ? 0 : fail(KernelError::kInvalidValue, chosen);
+    return chosen == beams ? 0 : refuse_element({"the number of beams that go on", -1}, chosen, "num_beams");
   }
 
   bool is_done(int64_t b, int64_t length, const Ended& ended) const {

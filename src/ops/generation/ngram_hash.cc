@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle::generation {
 
@@ -202,15 +203,19 @@ class HashRun {
   uint32_t run() {
     const T* vocabularies = in<T>(kRoles.vocabularies);
     for (int64_t i = 0; i < s_.sizes.columns(); ++i) {
-      if (vocabularies[i] < 1) return fail(KernelError::kInvalidValue, static_cast<int64_t>(vocabularies[i]));
+      if (vocabularies[i] < 1)
+        return refuse_element({"vocab_sizes", i}, static_cast<int64_t>(vocabularies[i]), "at least 1");
     }
+    // Tokens of no sequence.
+    const auto bytes = static_cast<size_t>(s_.tokens * s_.sizes.columns()) * sizeof(T);
+    if (kPacked && !fill_in_pieces(out<T>(0), 0, bytes)) return fail(KernelError::kStopped);
     for (int64_t b = 0; b < s_.batch; ++b) {
       int64_t begin = b * s_.length, end = begin + s_.length;
       if constexpr (kPacked) {
         const auto* ends = in<int32_t>(kRoles.lengths);
         begin = ends[b], end = ends[b + 1];
         if (begin < 0 || end < begin || end > s_.tokens)
-          return fail(KernelError::kSequenceLength, end - begin, s_.tokens, b);
+          return refuse_element({"cumulative_sequence_length", b + 1}, end, std::max<int64_t>(begin, 0), s_.tokens);
       }
       const Sequence<T> sequence = this->sequence(b, begin, end);
       if (const uint32_t failed = hash(sequence, begin)) return failed;

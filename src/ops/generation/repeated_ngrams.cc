@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle::generation {
 
@@ -27,7 +28,7 @@ Status infer_blocked(InferContext& ctx) {
                  shape == tokens ? "input_ids" : "scores", to_string(*shape));
   }
   if (tokens && scores && differ((*tokens)[0], (*scores)[0])) {
-    return error(Code::kInvalidArgument, "input_ids {} and scores {} have different numbers of rows",
+    return error(Code::kInvalidArgument, "input_ids and scores have shapes {} and {}, expected equal numbers of rows",
                  to_string(*tokens), to_string(*scores));
   }
   ctx.set_output(0, ctx.input(1));
@@ -48,17 +49,17 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
   StopPoll stop;
   for (int64_t row = 0; row < s.rows; ++row, tokens += s.length, scores += s.vocabulary) {
     const int64_t* tail = tokens + (s.length + 1 - s.n);
-    const uint32_t failed = kernel_in_pieces(std::max<int64_t>(s.length - s.n + 1, 0), place_ns, stop,
-                                             [&](int64_t begin, int64_t end) -> uint32_t {
-                                               for (int64_t i = begin; i < end; ++i) {
-                                                 if (!std::equal(tokens + i, tokens + i + s.n - 1, tail)) continue;
-                                                 const int64_t token = tokens[i + s.n - 1];
-                                                 if (token < 0 || token >= s.vocabulary)
-                                                   return fail(KernelError::kIndexOutOfRange, token, s.vocabulary);
-                                                 scores[token] = -std::numeric_limits<float>::infinity();
-                                               }
-                                               return 0;
-                                             });
+    const uint32_t failed = kernel_in_pieces(
+        std::max<int64_t>(s.length - s.n + 1, 0), place_ns, stop, [&](int64_t begin, int64_t end) -> uint32_t {
+          for (int64_t i = begin; i < end; ++i) {
+            if (!std::equal(tokens + i, tokens + i + s.n - 1, tail)) continue;
+            const int64_t token = tokens[i + s.n - 1];
+            if (token < 0 || token >= s.vocabulary)
+              return refuse_element({"input_ids", row * s.length + i + s.n - 1}, token, 0, s.vocabulary - 1);
+            scores[token] = -std::numeric_limits<float>::infinity();
+          }
+          return 0;
+        });
     if (failed) return failed;
   }
   return 0;

@@ -7,6 +7,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/refused_element.h"
 
 namespace treadle {
 
@@ -128,10 +129,12 @@ uint32_t run_crop(const void* state, void* const* slots, const uint32_t* operand
   auto* out = static_cast<T*>(slots[operands[4]]);
   const int64_t height = s.out_size[0], width = s.out_size[1], plane = height * width;
   const double row_ns = kElementNs * static_cast<double>(s.channels * width);
+  for (int64_t r = 0; r < s.regions; ++r) {
+    if (batch[r] < 0 || batch[r] >= s.images) return refuse_element({"batch_indices", r}, batch[r], 0, s.images - 1);
+  }
   return parallel_kernel(s.regions * height, row_ns, [&](int64_t begin, int64_t end, int) -> uint32_t {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t r = row / height, i = row % height;
-      if (batch[r] < 0 || batch[r] >= s.images) return fail(KernelError::kIndexOutOfRange, batch[r], s.images);
       float corner[4];
       for (int64_t k = 0; k < 4; ++k) corner[k] = crop.wide(regions[4 * r + k]);
       const float y = position(corner[0], corner[2], i, height, s.size[0]);

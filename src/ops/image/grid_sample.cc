@@ -57,8 +57,10 @@ Status infer_grid_sample(InferContext& c) {
   if (!x || !grid) return c.set_output(0, c.element(0)), Status();
   const Dim expected = static_cast<int64_t>(x->size()) - 2;
   if (x->size() < 3 || grid->size() != x->size() || differ(grid->back(), expected) || differ((*grid)[0], (*x)[0])) {
-    return error(Code::kInvalidArgument, "a grid of shape {} does not fit an input of shape {}", to_string(*grid),
-                 to_string(*x));
+    return error(
+        Code::kInvalidArgument,
+        "grid has shape {}, expected rank and batch of X {} and a last axis with a coordinate for each spatial axis",
+        to_string(*grid), to_string(*x));
   }
   Shape out{(*x)[0], (*x)[1]};
   for (size_t i = 1; i + 1 < grid->size(); ++i) out.push_back((*grid)[i]);

@@ -10,6 +10,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle {
 
@@ -134,7 +135,7 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
     double roi[5];
     kernels::convert(s.widen, rois + static_cast<size_t>(r) * 5 * width, roi, 5);
     const int64_t image = rounded(roi[0]);
-    if (image < 0 || image >= s.images) return fail(KernelError::kIndexOutOfRange, image, s.images);
+    if (image < 0 || image >= s.images) return refuse_element({"rois", 5 * r}, image, 0, s.images - 1);
     const int64_t left = rounded(roi[1] * s.scale), top = rounded(roi[2] * s.scale);
     const int64_t columns = std::max<int64_t>(rounded(roi[3] * s.scale) - left + 1, 1);
     const int64_t rows = std::max<int64_t>(rounded(roi[4] * s.scale) - top + 1, 1);

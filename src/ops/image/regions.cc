@@ -13,6 +13,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle {
 namespace {
@@ -24,13 +25,17 @@ Status infer_roi_align(InferContext& c) {
   const std::string_view mode = c.attributes().get_string("mode", "avg");
   if (mode != "avg" && mode != "max") return error(Code::kInvalidModel, "mode is {}, expected avg or max", mode);
   if ((x && x->size() != 4) || (rois && rois->size() != 2) || (batch && batch->size() != 1)) {
-    return error(Code::kInvalidArgument, "X, rois and batch_indices need ranks 4, 2 and 1");
+    const auto text = [](const Shape* shape) { return shape ? to_string(*shape) : "?"; };
+    return error(Code::kInvalidArgument,
+                 "X, rois and batch_indices have shapes {}, {} and {}, expected ranks 4, 2 and 1", text(x), text(rois),
+                 text(batch));
   }
   if (rois && (*rois)[1].is_known() && !(*rois)[1].is_known(4)) {
     return error(Code::kInvalidArgument, "rois have {} coordinates, expected 4", (*rois)[1].value());
   }
   if (rois && batch && (*rois)[0].is_known() && (*batch)[0].is_known() && !same((*rois)[0], (*batch)[0])) {
-    return error(Code::kInvalidArgument, "{} rois, but {} batch indices", (*rois)[0].value(), (*batch)[0].value());
+    return error(Code::kInvalidArgument, "batch_indices have {} elements, expected one for each of {} rois",
+                 (*batch)[0].value(), (*rois)[0].value());
   }
   const int64_t height = c.attributes().get_int("output_height", 1), width = c.attributes().get_int("output_width", 1);
   if (height < 1 || width < 1) return error(Code::kInvalidModel, "an output of {} x {} elements", height, width);
@@ -220,7 +225,7 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
   const auto region = static_cast<size_t>(s.channels * s.out_height * s.out_width) * width;
   StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r, out += region) {
-    if (batch[r] < 0 || batch[r] >= s.batches) return fail(KernelError::kIndexOutOfRange, batch[r], s.batches);
+    if (batch[r] < 0 || batch[r] >= s.batches) return refuse_element({"batch_indices", r}, batch[r], 0, s.batches - 1);
     double roi[4];
     kernels::convert(s.widen, rois + static_cast<size_t>(r) * 4 * width, roi, 4);
     const Window w = window_of(s, roi);
@@ -271,7 +276,9 @@ Status prepare_roi_align(PrepareContext& c) {
 Status infer_non_max_suppression(InferContext& c) {
   const Shape *boxes = c.shape(0), *scores = c.shape(1);
   if ((boxes && boxes->size() != 3) || (scores && scores->size() != 3)) {
-    return error(Code::kInvalidArgument, "boxes and scores need rank 3");
+    const auto text = [](const Shape* shape) { return shape ? to_string(*shape) : "?"; };
+    return error(Code::kInvalidArgument, "boxes and scores have shapes {} and {}, expected rank 3", text(boxes),
+                 text(scores));
   }
   const bool fit = !boxes || (!differ((*boxes)[2], Dim(4)) &&
                               (!scores || (!differ((*boxes)[0], (*scores)[0]) && !differ((*boxes)[1], (*scores)[2]))));

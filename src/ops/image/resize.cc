@@ -141,7 +141,8 @@ Status infer_by_sizes(InferContext& c, const Shape& shape, const Ints& axes, con
     for (int64_t axis : axes) out[static_cast<size_t>(axis)] = Dim::unknown();
   }
   for (const Dim& d : out) {
-    if (d.is_known() && d.value() < 0) return error(Code::kInvalidArgument, "a size is {}", d.value());
+    if (d.is_known() && d.value() < 0)
+      return error(Code::kInvalidArgument, "the result would have a size of {}, expected at least 0", d.value());
   }
   c.set_output(0, c.element(0), std::move(out));
   return {};

@@ -8,6 +8,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/rank.h"
+#include "op/refused_element.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -85,7 +86,7 @@ uint32_t run_max_unpool(const void* state, void* const* slots, const uint32_t* o
   return kernel_in_pieces(s.count, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) -> uint32_t {
     for (int64_t k = begin; k < end; ++k) {
       int64_t i = indices[k];
-      if (i < 0 || i >= s.total) return fail(KernelError::kIndexOutOfRange, i, s.total);
+      if (i < 0 || i >= s.total) return refuse_element({"I", k}, i, 0, s.total - 1);
       if (!s.same_shape) {
         int64_t rest = i;
         i = 0;
@@ -111,7 +112,8 @@ Status prepare_max_unpool(PrepareContext& c) {
   bool fits = out.dims.size() == s->dims.size();
   for (size_t d = 0; fits && d < s->dims.size(); ++d) fits = out.dims[d] >= s->dims[d];
   if (!fits) {
-    return error(Code::kInvalidArgument, "output_shape {} is smaller than {}", to_string(out.dims), to_string(s->dims));
+    return error(Code::kInvalidArgument, "output_shape is {}, expected at least {}", to_string(out.dims),
+                 to_string(s->dims));
   }
   tensor_ops::with_width(byte_width(x.type), [&](auto w) { c.set_kernel(run_max_unpool<w.value>, s); });
   return {};
@@ -136,7 +138,8 @@ Result<Geometry> geometry_of(const ir::Attributes& attributes, size_t rank) {
 // How often the block fits along each axis of the image; an error unless the input has a column for every position.
 Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& block, int64_t columns) {
   if (block.size() != image.size() || image.empty()) {
-    return error(Code::kInvalidArgument, "block_shape has {} axes for an image of {}", block.size(), image.size());
+    return error(Code::kInvalidArgument, "block_shape has {} axes, expected those of the image, {}", block.size(),
+                 image.size());
   }
   Dims counts;
   for (size_t d = 0; d < g.rank; ++d) {
@@ -145,7 +148,8 @@ Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& bloc
     const __int128 room = static_cast<__int128>(image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
     const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
     if (count > columns) {
-      return error(Code::kInvalidArgument, "the input has {} columns, fewer than positions of the block", columns);
+      return error(Code::kInvalidArgument, "the input has {} columns, expected one for each position of the block",
+                   columns);
     }
     counts.push_back(static_cast<int64_t>(count));
   }
@@ -189,7 +193,8 @@ Status infer_col2im(InferContext& c) {
   if (x && block) {
     const Dim size = element_count(*block), channels = (*x)[1];
     if (size.is_known() && channels.is_known() && (size.value() < 1 || channels.value() % size.value() != 0)) {
-      return error(Code::kInvalidArgument, "{} rows are no multiple of a block of {}", channels.value(), size.value());
+      return error(Code::kInvalidArgument, "the input has {} rows, expected a multiple of the size of a block, {}",
+                   channels.value(), size.value());
     }
     out[1] = floor_div(channels, size);
   }

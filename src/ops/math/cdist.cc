@@ -28,7 +28,8 @@ Status infer_cdist(InferContext& ctx) {
                  to_string(*shape));
   }
   if (a && b && differ((*a)[1], (*b)[1])) {
-    return error(Code::kInvalidArgument, "A {} and B {} have rows of different lengths", to_string(*a), to_string(*b));
+    return error(Code::kInvalidArgument, "A and B have shapes {} and {}, expected rows of equal lengths", to_string(*a),
+                 to_string(*b));
   }
   ctx.set_output(0, ctx.element(0), {a ? (*a)[0] : Dim(), b ? (*b)[0] : Dim()});
   return {};

@@ -45,7 +45,7 @@ Status infer_einsum(InferContext& ctx) {
         sizes[l] = shape[d];
       } else if (shape[d].is_known() && !shape[d].is_known(1)) {
         if (sizes[l].is_known() && sizes[l].value() != shape[d].value()) {
-          return error(Code::kInvalidArgument, "input {} has {} at axis {}, where another one has {}", i,
+          return error(Code::kInvalidArgument, "input {} has size {} at axis {}, expected that of another input, {}", i,
                        shape[d].value(), d, sizes[l].value());
         }
         sizes[l] = shape[d];

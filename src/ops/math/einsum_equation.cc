@@ -79,8 +79,8 @@ Result<Equation> parse(std::string_view text, std::span<const int64_t> ranks) {
     const int64_t ellipsis = ranks[i] - letters(term);
     const bool has_ellipsis = term.find('.') != std::string_view::npos;
     if (ellipsis < 0 || (ellipsis > 0 && !has_ellipsis) || ellipsis >= kLabels - kEllipsis) {
-      return error(Code::kInvalidArgument, "term '{}' of the equation does not fit an input of rank {}", term,
-                   ranks[i]);
+      return error(Code::kInvalidArgument,
+                   "term '{}' of the equation is for another rank, expected that of its input, {}", term, ranks[i]);
     }
     widest = std::max(widest, ellipsis);
     TREADLE_TRY(parse_term(text, term, ellipsis, equation.inputs.emplace_back()));

@@ -192,8 +192,9 @@ Status infer_product(InferContext& ctx, const Shape* a, const Shape* b) {
     return {};
   }
   if (a->empty() || b->empty()) {
-    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied: a scalar is no matrix", to_string(*a),
-                 to_string(*b));
+    return error(Code::kInvalidArgument,
+                 "shapes {} and {} cannot be multiplied: a scalar is no matrix, expected at least one axis",
+                 to_string(*a), to_string(*b));
   }
   const Dim& k = a->back();
   const Dim& rows = (*b)[b->size() > 1 ? b->size() - 2 : 0];

@@ -236,8 +236,8 @@ Status infer_stft(InferContext& ctx) {
   Dim frames;
   if (x) frames = floor_div((*x)[1] - frame, step) + Dim(1);
   if (frames.is_known() && frames.value() < 1) {
-    return error(Code::kInvalidArgument, "frames of {} elements do not fit a signal of {}", frame.to_string(),
-                 (*x)[1].to_string());
+    return error(Code::kInvalidArgument, "frames have {} elements, expected at most those of the signal, {}",
+                 frame.to_string(), (*x)[1].to_string());
   }
   const bool onesided = ctx.attributes().get_int("onesided", 1) != 0;
   const Dim bins = onesided ? floor_div(frame, Dim(2)) + Dim(1) : frame;

@@ -10,6 +10,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle::ml {
 
@@ -270,7 +271,7 @@ uint32_t run_extractor(const void* state, void* const* slots, const uint32_t* op
   auto* y = static_cast<std::byte*>(slots[operands[2]]);
   for (int64_t j = 0; j < s.picks; ++j) {
     if (picks[j] < 0 || picks[j] >= s.table.columns) {
-      return fail(KernelError::kIndexOutOfRange, picks[j], s.table.columns);
+      return refuse_element({"Y", j}, picks[j], 0, s.table.columns - 1);
     }
   }
   constexpr double kPickNs = 2;

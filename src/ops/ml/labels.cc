@@ -7,6 +7,7 @@
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 #include "ops/ml/dictionary.h"
 
 namespace treadle::ml {
@@ -218,9 +219,9 @@ struct Categories {
   bool zeros = true;  // what is no category becomes a row of zeros, else it is an error
 
   int64_t columns(ElementType x) const { return is_string(x) ? string_count : integer_count; }
-  // 0, or the failure of an element that is no category.
-  template <class Find>
-  uint32_t run(int64_t count, int64_t columns, float* row, Find&& find) const {
+  // 0, or the failure of an element that is no category, which is `refuse` of its position.
+  template <class Find, class Refuse>
+  uint32_t run(int64_t count, int64_t columns, float* row, Find&& find, Refuse&& refuse) const {
     if (!fill_in_pieces(row, 0, static_cast<size_t>(count * columns) * sizeof(float))) {
       return fail(KernelError::kStopped);
     }
@@ -231,7 +232,7 @@ struct Categories {
       if (at >= 0) {
         row[at] = 1;
       } else if (!zeros) {
-        return fail(KernelError::kInvalidValue, i);
+        return refuse(i);
       }
     }
     return 0;
@@ -272,7 +273,10 @@ uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* oper
     }
     return s.categories->integers.find(static_cast<int64_t>(x[i]));
   };
-  return s.categories->run(s.count, s.categories->integer_count, static_cast<float*>(slots[operands[1]]), find);
+  const auto refuse = [&](int64_t i) {
+    return refuse_number({"X", i}, static_cast<double>(x[i]), "one of attribute cats_int64s");
+  };
+  return s.categories->run(s.count, s.categories->integer_count, static_cast<float*>(slots[operands[1]]), find, refuse);
 }
 
 Status prepare_one_hot_encoder(PrepareContext& ctx) {
@@ -294,7 +298,16 @@ Status compute_one_hot_encoder(ComputeContext& ctx) {
   dims.push_back(categories.string_count);
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kFloat, std::move(dims)));
   const auto find = [&](int64_t i) { return categories.strings.find(x.raw(), i); };
-  return kernel_status(categories.run(x.element_count(), categories.string_count, y->mutable_data<float>(), find));
+  Status refused;
+  const auto refuse = [&](int64_t i) {
+    refused = error(Code::kRuntime, "X[{}] is '{}', expected one of attribute cats_strings", i,
+                    std::string_view(x.data<String>()[i]));
+    return fail(KernelError::kInvalidValue);
+  };
+  const uint32_t failed =
+      categories.run(x.element_count(), categories.string_count, y->mutable_data<float>(), find, refuse);
+  if (!refused.ok()) return refused;
+  return kernel_status(failed);
 }
 
 }  // namespace

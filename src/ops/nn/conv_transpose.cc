@@ -65,7 +65,8 @@ Result<Dim> output_size(const Transposed& t, size_t axis, const Dim& input, cons
   if (pad == AutoPad::kSameUpper || pad == AutoPad::kSameLower) return input * Dim(t.window.stride[axis]);
   const Dim size = full_size(t, axis, input, kernel) - Dim(t.window.pad_begin[axis] + t.window.pad_end[axis]);
   if (size.is_known() && size.value() < 0) {
-    return error(Code::kInvalidArgument, "the pads of spatial axis {} are larger than the result, by {}", axis,
+    return error(Code::kInvalidArgument,
+                 "the pads of spatial axis {} are larger than the result by {}, expected at most its size", axis,
                  -size.value());
   }
   return size;
@@ -81,11 +82,13 @@ Status check_operands(const InferContext& ctx, const Shape* x, const Shape* w) {
     return error(Code::kInvalidModel, "attribute group is {}, expected at least 1", group);
   }
   if (x && w && differ((*x)[1], (*w)[0])) {
-    return error(Code::kInvalidArgument, "x has {} channels, the weights have shape {}", (*x)[1].to_string(),
-                 to_string(*w));
+    return error(Code::kInvalidArgument, "x has {} channels, expected the first size of the weights, whose shape is {}",
+                 (*x)[1].to_string(), to_string(*w));
   }
   if (w && (*w)[0].is_known() && (*w)[0].value() % group != 0) {
-    return error(Code::kInvalidArgument, "{} input channels cannot be split into {} groups", (*w)[0].value(), group);
+    return error(Code::kInvalidArgument,
+                 "the weights have {} input channels, expected a multiple of attribute group, {}", (*w)[0].value(),
+                 group);
   }
   const Shape* bias = ctx.shape(kB);
   if (w && bias && (bias->size() != 1 || differ((*bias)[0], (*w)[1] * Dim(group)))) {
@@ -113,7 +116,8 @@ Status infer_conv_transpose(InferContext& ctx) {
     const Dim given = t.window.has_kernel ? Dim(t.window.kernel[i]) : Dim::unknown();
     const Dim kernel = w && !(*w)[i + 2].is_unknown() ? (*w)[i + 2] : given;
     if (differ(given, kernel)) {
-      return error(Code::kInvalidModel, "attribute kernel_shape has {} on spatial axis {}, the weights have shape {}",
+      return error(Code::kInvalidModel,
+                   "attribute kernel_shape has {} on spatial axis {}, expected that of the weights, whose shape is {}",
                    given.value(), i, to_string(*w));
     }
     TREADLE_ASSIGN(out[i + 2], output_size(t, i, x ? (*x)[i + 2] : Dim::unknown(), kernel));

@@ -38,8 +38,8 @@ Status infer_deform_conv(InferContext& ctx) {
   if (groups < 1) return error(Code::kInvalidModel, "attribute offset_group is {}", groups);
   const Shape *data = ctx.shape(kData), *weight = ctx.shape(kWeight);
   if (data && data->size() > 1 && (*data)[1].is_known() && (*data)[1].value() % groups != 0) {
-    return error(Code::kInvalidArgument, "{} channels do not divide into {} groups of offsets", (*data)[1].value(),
-                 groups);
+    return error(Code::kInvalidArgument, "X has {} channels, expected a multiple of attribute offset_group, {}",
+                 (*data)[1].value(), groups);
   }
   if (!weight || weight->size() < 3) return {};
   Dim taps(groups);

@@ -7,6 +7,7 @@
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 #include "ops/random/source.h"
 
 namespace treadle::nn {
@@ -74,7 +75,7 @@ uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* oper
   double ratio = static_cast<double>(s.ratio);
   if (s.ratio_input) kernels::cast(s.ratio_type, ElementType::kDouble, slots[operands[kRatio]], &ratio, 1);
   if (training && ratio != 0) {
-    if (!(ratio > 0 && ratio < 1)) return fail(KernelError::kInvalidValue, static_cast<int64_t>(ratio));
+    if (!(ratio > 0 && ratio < 1)) return refuse_number({"ratio", -1}, ratio, "at least 0 and less than 1");
     drop(s, ratio, x, y, mask);
     return 0;
   }

@@ -42,7 +42,8 @@ Status cut_sizes(InferContext& ctx) {
     }
     size = size - Dim(begin + end);
     if (size.is_known() && size.value() < 0) {
-      return error(Code::kInvalidArgument, "the Pads of spatial axis {} are larger than the result, by {}", i,
+      return error(Code::kInvalidArgument,
+                   "the Pads of spatial axis {} are larger than the result by {}, expected at most its size", i,
                    -size.value());
     }
   }

@@ -7,6 +7,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle::nn {
 
@@ -107,7 +108,7 @@ uint32_t run_loss(const void* state, void* const* slots, const uint32_t* operand
     double loss = 0;
     if (!s.has_ignored || label != s.ignored) {
       if (label < 0 || label >= static_cast<int64_t>(classes)) {
-        return fail(KernelError::kInvalidValue, label);
+        return refuse_element({"labels", static_cast<int64_t>(i)}, label, 0, static_cast<int64_t>(classes) - 1);
       }
       const auto c = static_cast<size_t>(label);
       const double weight = weights ? weights[c] : 1;

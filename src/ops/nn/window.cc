@@ -122,7 +122,9 @@ Status check_channels(const InferContext& ctx, const Shape* x, const Shape* w, c
                  (*x)[1].to_string(), to_string(*w), group, ((*w)[1] * Dim(group)).to_string());
   }
   if (w && (*w)[0].is_known() && (*w)[0].value() % group != 0) {
-    return error(Code::kInvalidArgument, "{} output channels cannot be split into {} groups", (*w)[0].value(), group);
+    return error(Code::kInvalidArgument,
+                 "the weights have {} output channels, expected a multiple of attribute group, {}", (*w)[0].value(),
+                 group);
   }
   if (w && bias && (bias->size() != 1 || differ((*bias)[0], (*w)[0]))) {
     return error(Code::kInvalidArgument, "the bias has shape {}, expected [{}]", to_string(*bias), (*w)[0].to_string());
@@ -149,7 +151,8 @@ Status infer_conv(InferContext& ctx, size_t x_index, size_t w_index, size_t bias
     const Dim given = window.has_kernel ? Dim(window.kernel[i]) : Dim::unknown();
     const Dim kernel = w && !(*w)[i + 2].is_unknown() ? (*w)[i + 2] : given;
     if (differ(given, kernel)) {
-      return error(Code::kInvalidModel, "attribute kernel_shape has {} on spatial axis {}, the weights have shape {}",
+      return error(Code::kInvalidModel,
+                   "attribute kernel_shape has {} on spatial axis {}, expected that of the weights, whose shape is {}",
                    given.value(), i, to_string(*w));
     }
     if (!x) continue;

@@ -34,11 +34,12 @@ Status check_filters(const InferContext& ctx, const Shape& w) {
                  to_string(w));
   }
   if (table && differ(table->back(), w[3])) {
-    return error(Code::kInvalidArgument, "C {} has rows of another length than W {} is wide", to_string(*table),
+    return error(Code::kInvalidArgument, "C has shape {}, expected rows as long as those of W {}", to_string(*table),
                  to_string(w));
   }
   if (words && w[2].is_known() && (*words)[1].is_known() && (*words)[1].value() < w[2].value()) {
-    return error(Code::kInvalidArgument, "words of Sequence {} are shorter than the windows of W {}", to_string(*words),
+    return error(Code::kInvalidArgument,
+                 "Sequence has shape {}, expected words at least as long as the windows of W {}", to_string(*words),
                  to_string(w));
   }
   TREADLE_TRY(check_size(ctx, "embedding_size", w[0]));

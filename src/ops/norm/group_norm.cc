@@ -17,7 +17,8 @@ Status check_channels(const InferContext& ctx, const Dim& channels) {
   const int64_t groups = ctx.attributes().get_int("groups");
   if (groups < 1) return error(Code::kInvalidModel, "attribute groups is {}, expected at least 1", groups);
   if (channels.is_known() && channels.value() % groups != 0) {
-    return error(Code::kInvalidArgument, "{} channels do not divide into {} groups", channels.value(), groups);
+    return error(Code::kInvalidArgument, "X has {} channels, expected a multiple of attribute groups, {}",
+                 channels.value(), groups);
   }
   for (const size_t i : {kGamma, kBeta, kBias}) {
     const Shape* shape = ctx.shape(i);
@@ -39,7 +40,7 @@ Status check_skip(const Shape& x, const Shape& skip, bool channels_last) {
     }
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "skip has shape {}, which does not fit X of shape {}", to_string(skip),
+  return error(Code::kInvalidArgument, "skip has shape {}, expected one that fits X of shape {}", to_string(skip),
                to_string(x));
 }
 

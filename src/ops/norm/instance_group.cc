@@ -97,7 +97,8 @@ Status infer_group_norm(InferContext& ctx) {
   if (const Shape* x = ctx.shape(0)) {
     if (x->size() < 2) return error(Code::kInvalidArgument, "X has shape {}, expected [N,C,...]", to_string(*x));
     if ((*x)[1].is_known() && (*x)[1].value() % groups != 0) {
-      return error(Code::kInvalidArgument, "{} channels do not divide into {} groups", (*x)[1].value(), groups);
+      return error(Code::kInvalidArgument, "X has {} channels, expected a multiple of attribute num_groups, {}",
+                   (*x)[1].value(), groups);
     }
     TREADLE_TRY(check_parameters(ctx, ctx.version() < 21 ? Dim(groups) : (*x)[1]));
   }

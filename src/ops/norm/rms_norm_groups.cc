@@ -43,7 +43,7 @@ Status infer_gated(InferContext& ctx) {
   }
   if (x && scale && !x->empty() && x->back().is_known() && (*scale)[0].is_known() &&
       ((*scale)[0].value() == 0 || x->back().value() % (*scale)[0].value() != 0)) {
-    return error(Code::kInvalidArgument, "rows of X {} do not divide into groups of {}, the size of scale",
+    return error(Code::kInvalidArgument, "X has shape {}, expected rows of a multiple of {}, the size of scale",
                  to_string(*x), (*scale)[0].to_string());
   }
   bool same = !x || !gate || x->size() == gate->size();
@@ -76,7 +76,8 @@ Status infer_branchwise(InferContext& ctx) {
     return error(Code::kInvalidArgument, "X has shape {}, expected [...,branches,size]", to_string(*x));
   }
   if (x && branches > 0 && x->back().is_known() && x->back().value() % branches != 0) {
-    return error(Code::kInvalidArgument, "rows of X {} do not divide into {} branches", to_string(*x), branches);
+    return error(Code::kInvalidArgument, "X has shape {}, expected rows that divide into {} branches", to_string(*x),
+                 branches);
   }
   if (x && scale) {
     const Dim count = branches > 0 ? Dim(branches) : (*x)[x->size() - 2];

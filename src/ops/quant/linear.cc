@@ -21,8 +21,8 @@ struct Layout {
 };
 
 Status scale_error(std::string_view what, const Shape& scale, const Shape& x) {
-  return error(Code::kInvalidArgument, "the scale's shape {} does not fit {} of shape {}", to_string(scale), what,
-               to_string(x));
+  return error(Code::kInvalidArgument, "the scale has shape {}, expected one that fits {} of shape {}",
+               to_string(scale), what, to_string(x));
 }
 
 bool unlike(const Shape& a, const Shape& b) {
@@ -38,8 +38,8 @@ Status check_scale(const InferContext& ctx) {
   const Shape* zero = ctx.shape(2);
   if (scale && zero && unlike(*scale, *zero) &&
       !(element_count(*scale).is_known(1) && element_count(*zero).is_known(1))) {
-    return error(Code::kInvalidArgument, "the zero point's shape {} differs from the scale's, {}", to_string(*zero),
-                 to_string(*scale));
+    return error(Code::kInvalidArgument, "the zero point has shape {}, expected that of the scale, {}",
+                 to_string(*zero), to_string(*scale));
   }
   if (!x || !scale || scale->empty() || element_count(*scale).is_known(1)) return {};
   const int64_t block = ctx.attributes().get_int("block_size");

@@ -20,7 +20,9 @@ Result<Shape> product_shape(const Shape& a, const Shape& b) {
   const Dim k = fits ? a.back() : Dim();
   const Dim rows = fits ? b[b.size() > 1 ? b.size() - 2 : 0] : Dim();
   if (!fits || (k.is_known() && rows.is_known() && k.value() != rows.value())) {
-    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied", to_string(a), to_string(b));
+    return error(Code::kInvalidArgument,
+                 "shapes {} and {} cannot be multiplied, expected as many columns of the first as rows of the second",
+                 to_string(a), to_string(b));
   }
   auto stack_of = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
   TREADLE_ASSIGN(Shape out, broadcast(stack_of(a), stack_of(b)));
@@ -47,8 +49,8 @@ Status check_lines(const InferContext& ctx, size_t i, const char* what, size_t m
   if (!given || !of || given->size() != 1 || of->size() < 2 || (*given)[0].is_known(1)) return {};
   const Dim& lines = rows ? (*of)[of->size() - 2] : of->back();
   if (!differ((*given)[0], lines)) return {};
-  return error(Code::kInvalidArgument, "{} of shape {} does not fit {} {}", what, to_string(*given), lines.to_string(),
-               rows ? "rows" : "columns");
+  return error(Code::kInvalidArgument, "{} has shape {}, expected one element or one for each of {} {}", what,
+               to_string(*given), lines.to_string(), rows ? "rows" : "columns");
 }
 
 Status infer_matmul_integer(InferContext& ctx) {
@@ -80,8 +82,8 @@ Result<ZeroPoint> zero_point(const PrepareContext& ctx, size_t i, int64_t lines,
   const int64_t own = stacked ? dims[rank - (of_rows ? 2 : 1)] : dims[0];
   const int64_t other = stacked ? dims[rank - (of_rows ? 1 : 2)] : 1;
   if (own != lines || other != 1 || (stacked && rank - 2 > stack_rank)) {
-    return error(Code::kInvalidArgument, "zero point of shape {} does not fit {} {}", to_string(dims), lines,
-                 of_rows ? "rows" : "columns");
+    return error(Code::kInvalidArgument, "zero point has shape {}, expected one element or one for each of {} {}",
+                 to_string(dims), lines, of_rows ? "rows" : "columns");
   }
   int64_t stride = own;
   for (size_t d = stacked ? rank - 2 : 0; d-- > 0;) {
@@ -292,8 +294,8 @@ Status check_columns(const InferContext& ctx, size_t i, const char* what, bool o
   const Shape *given = ctx.shape(i), *b = ctx.shape(1);
   if (!given || !b || b->empty() || (or_one && element_count(*given).is_known(1))) return {};
   if (given->size() == 1 && !differ((*given)[0], b->back())) return {};
-  return error(Code::kInvalidArgument, "{} of shape {} does not fit {} columns", what, to_string(*given),
-               b->back().to_string());
+  return error(Code::kInvalidArgument, "{} has shape {}, expected one element for each of {} columns", what,
+               to_string(*given), b->back().to_string());
 }
 
 Status infer_scaled_matmul(InferContext& ctx) {

@@ -100,7 +100,7 @@ Status check_layer(const InferContext& ctx, size_t i, const Dim& columns) {
     return check_sizes(ctx, layer.zeros, {experts, ceil_div(rows * Dim(bits), Dim(8))});
   }
   if (columns.is_known() && columns.value() % block != 0) {
-    return error(Code::kInvalidModel, "attribute block_size {} does not divide rows of {} weights", block,
+    return error(Code::kInvalidModel, "attribute block_size is {}, expected one that divides rows of {} weights", block,
                  columns.value());
   }
   const Dim blocks = floor_div(columns, Dim(block));

@@ -9,6 +9,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 #include "ops/random/source.h"
 
 namespace treadle::random {
@@ -236,7 +237,8 @@ uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* 
   for (size_t b = 0; b < s.batch; ++b, in += s.classes * s.in_width) {
     parallel_convert(s.widen, in, sums, s.classes);
     const double total = accumulate(sums, s.classes, stop);
-    if (!(total > 0)) return fail(KernelError::kInvalidValue, static_cast<int64_t>(b));
+    if (!(total > 0))
+      return refuse_number({"the sum of probabilities of row", static_cast<int64_t>(b)}, total, "more than 0");
     for (size_t i = 0; i < s.samples; ++i, ++drawn_before, out += s.out_width) {
       const size_t place = drawn_before % kernels::kTile;
       if (place == 0) {

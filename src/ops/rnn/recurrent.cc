@@ -48,7 +48,7 @@ Result<Form> read_form(const ir::NodeInfo& node, const Family& family, const Typ
   if (node.attributes.has("hidden_size")) {
     const int64_t size = node.attributes.get_int("hidden_size");
     if (size < 0 || (form.hidden.is_known() && form.hidden.value() != size)) {
-      return error(Code::kInvalidModel, "hidden_size is {}, but R has shape {}", size,
+      return error(Code::kInvalidModel, "hidden_size is {}, expected the last size of R, whose shape is {}", size,
                    r && r->has_shape ? to_string(r->shape) : std::string("?"));
     }
     form.hidden = size;

@@ -96,7 +96,8 @@ Result<Ints> part_sizes(const Tensor* split, int64_t size) {
   parts = split->to_int64s();
   int64_t sum = 0;
   for (int64_t part : parts) {
-    if (part < 0 || part > size) return error(Code::kInvalidArgument, "split holds {} for size {}", part, size);
+    if (part < 0 || part > size)
+      return error(Code::kInvalidArgument, "split holds {}, expected 0 to {}: the size of the axis", part, size);
     sum += part;
   }
   if (sum != size) return error(Code::kInvalidArgument, "sizes of split add up to {}, expected {}", sum, size);

@@ -44,7 +44,9 @@ void concat_symbols(InferContext& c) {
 }
 
 Result<int64_t> concat_axis(const ir::NodeInfo& node, int64_t rank) {
-  if (rank == 0) return error(Code::kInvalidArgument, "scalars cannot be concatenated");
+  if (rank == 0)
+    return error(Code::kInvalidArgument,
+                 "an input is a scalar, expected at least one axis: scalars cannot be concatenated");
   return normalize_axis(node.attributes.get_int("axis", 1), rank);
 }
 

@@ -16,7 +16,8 @@ Result<Shape> shape_from_input(InferContext& c, bool& has_shape) {
   if (auto dims = c.dims_value(0)) {
     for (Dim& d : *dims) {
       if (d.is_known() && d.value() < 0) {
-        return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(*dims));
+        return error(Code::kInvalidArgument, "shape {} has a negative size, expected sizes of at least 0",
+                     to_string(*dims));
       }
     }
     return std::move(*dims);

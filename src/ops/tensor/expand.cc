@@ -32,18 +32,20 @@ Status infer_tile(InferContext& c) {
   } else {
     repeats = c.dims_value(1);
     if (const Dim count = length_of(c, 1); differ(count, Dim(static_cast<int64_t>(shape->size())))) {
-      return error(Code::kInvalidArgument, "{} repeats for an input of rank {}", count.value(), shape->size());
+      return error(Code::kInvalidArgument, "repeats has {} elements, expected one for each axis of the input: {}",
+                   count.value(), shape->size());
     }
   }
   if (!repeats) return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
   if (repeats->size() != shape->size()) {
-    return error(Code::kInvalidArgument, "{} repeats for an input of rank {}", repeats->size(), shape->size());
+    return error(Code::kInvalidArgument, "repeats has {} elements, expected one for each axis of the input: {}",
+                 repeats->size(), shape->size());
   }
   Shape out;
   for (size_t i = 0; i < shape->size(); ++i) {
     const Dim& repeat = (*repeats)[i];
     if (repeat.is_known() && repeat.value() < 0) {
-      return error(Code::kInvalidArgument, "axis {} is to be repeated {} times", i, repeat.value());
+      return error(Code::kInvalidArgument, "repeats[{}] is {}, expected at least 0", i, repeat.value());
     }
     out.push_back((*shape)[i] * repeat);
     if (out.back().is_unknown() && (*shape)[i].is_known() && repeat.is_known()) {
@@ -98,7 +100,7 @@ Status infer_expand(InferContext& c) {
   }
   for (const Dim& d : *target) {
     if (d.is_known() && d.value() < 0)
-      return error(Code::kInvalidArgument, "shape holds a negative size {}", d.value());
+      return error(Code::kInvalidArgument, "shape holds {}, expected sizes of at least 0", d.value());
   }
   TREADLE_ASSIGN(Shape out, broadcast(*shape, *target));
   if (c.wants_symbols(0) && out.size() <= 1) {

@@ -277,8 +277,8 @@ Status infer_gather_elements(InferContext& c) {
   for (size_t i = 0; data && i < data->size(); ++i) {
     if (i == static_cast<size_t>(axis) || !(*data)[i].is_known() || !(*indices)[i].is_known()) continue;
     if ((*indices)[i].value() > (*data)[i].value()) {
-      return error(Code::kInvalidArgument, "indices have size {} along axis {}, data only {}", (*indices)[i].value(), i,
-                   (*data)[i].value());
+      return error(Code::kInvalidArgument, "indices have size {} along axis {}, expected at most that of data, {}",
+                   (*indices)[i].value(), i, (*data)[i].value());
     }
   }
   if (c.wants_symbols(0) && indices->size() == 1) gather_symbols(c, c.dims_value(1));

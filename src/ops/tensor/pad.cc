@@ -230,8 +230,8 @@ Status infer_pad(InferContext& c) {
                    after.value());
     }
     if (padded.is_known() && padded.value() < 0) {
-      return error(Code::kInvalidArgument, "axis {} of size {} loses more elements than it has", axes[i],
-                   size.to_string());
+      return error(Code::kInvalidArgument, "pads take more elements off axis {} than it has, expected at most {}",
+                   axes[i], size.to_string());
     }
     size = padded;
   }
@@ -275,7 +275,8 @@ Status infer_center_crop_pad(InferContext& c) {
   TREADLE_ASSIGN(const Ints axes, cropped_axes(c.attributes(), static_cast<int64_t>(shape->size())));
   const auto target = c.dims_value(1);
   if (target && target->size() != axes.size()) {
-    return error(Code::kInvalidArgument, "shape has {} sizes for {} axes", target->size(), axes.size());
+    return error(Code::kInvalidArgument, "shape has {} sizes, expected one for each axis: {}", target->size(),
+                 axes.size());
   }
   Shape out = *shape;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -283,7 +284,7 @@ Status infer_center_crop_pad(InferContext& c) {
   }
   for (const Dim& d : out) {
     if (d.is_known() && d.value() < 0)
-      return error(Code::kInvalidArgument, "shape holds a negative size {}", d.value());
+      return error(Code::kInvalidArgument, "shape holds {}, expected sizes of at least 0", d.value());
   }
   c.set_output(0, c.element(0), std::move(out));
   return {};

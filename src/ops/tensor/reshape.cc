@@ -50,8 +50,8 @@ Result<Dim> deduced_size(const Shape& input, const Shape& target, size_t deduced
 Status check_count(const Shape& input, const Shape& output) {
   const Dim before = element_count(input), after = element_count(output);
   if (!before.is_known() || !after.is_known() || before.value() == after.value()) return {};
-  return error(Code::kInvalidArgument, "shape {} has {} elements, cannot become {} with {}", to_string(input),
-               before.value(), to_string(output), after.value());
+  return error(Code::kInvalidArgument, "an input of shape {} has {} elements and cannot become {}, expected {}",
+               to_string(input), before.value(), to_string(output), after.value());
 }
 
 // `target` as the model gives it: 0 keeps the input's size (unless allowed as a size), one -1 is deduced.

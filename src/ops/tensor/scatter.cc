@@ -5,6 +5,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -120,8 +121,8 @@ Status prepare_scatter_elements(PrepareContext& c) {
   const auto axis = static_cast<size_t>(signed_axis);
   for (size_t i = 0; i < data.dims.size(); ++i) {
     if (i != axis && indices.dims[i] > data.dims[i]) {
-      return error(Code::kInvalidArgument, "indices have size {} along axis {}, data only {}", indices.dims[i], i,
-                   data.dims[i]);
+      return error(Code::kInvalidArgument, "indices have size {} along axis {}, expected at most that of data, {}",
+                   indices.dims[i], i, data.dims[i]);
     }
   }
   auto* s = c.make_state<ScatterElementsState>();
@@ -242,7 +243,7 @@ Status infer_tensor_scatter(InferContext& c) {
     fits = static_cast<int64_t>(i) == axis ? want <= have : want == have;
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "an update of shape {} does not fit a cache of shape {} along axis {}",
+  return error(Code::kInvalidArgument, "update has shape {}, expected that of past_cache {} or less along axis {}",
                to_string(*update), to_string(*cache), axis);
 }
 
@@ -265,7 +266,7 @@ uint32_t run_tensor_scatter(const void* state, void* const* slots, const uint32_
   for (int64_t b = 0; b < s.batches; ++b) {
     const int64_t start = starts ? starts[b] : 0;
     const int64_t last = s.circular ? s.size - 1 : s.size - s.rows;
-    if (start < 0 || start > last) return fail(KernelError::kIndexOutOfRange, start, last + 1);
+    if (start < 0 || start > last) return refuse_element({"write_indices", b}, start, 0, last);
     for (int64_t o = 0; o < s.outer; ++o, out += static_cast<size_t>(s.size) * s.slice_bytes) {
       for (int64_t r = 0; r < s.rows; ++r, update += s.slice_bytes) {
         if (stop.after(1 + kByteNs * static_cast<double>(s.slice_bytes))) return fail(KernelError::kStopped);

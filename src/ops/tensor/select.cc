@@ -270,7 +270,7 @@ Status compute_compress(ComputeContext& c) {
                  positions_where(condition.element_count(), [&](int64_t i) { return condition.data<bool>()[i]; }));
   if (!kept.empty() && kept.back() >= slices) {
     const int64_t beyond = *std::lower_bound(kept.begin(), kept.end(), slices);
-    return error(Code::kRuntime, "condition selects {}, but there are only {} slices", beyond, slices);
+    return error(Code::kRuntime, "condition selects slice {}, expected one of the {} slices", beyond, slices);
   }
   return pick_slices(c, in, axis, kept);
 }

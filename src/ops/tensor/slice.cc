@@ -114,7 +114,7 @@ Bounds bounds_of(const InferContext& c) {
 Result<Ints> axes_or_all(const IntList& axes, size_t count, int64_t rank) {
   if (axes.known()) return normalize_axes(axes.values, rank);
   if (static_cast<int64_t>(count) > rank) {
-    return error(Code::kInvalidArgument, "{} starts for an input of rank {}", count, rank);
+    return error(Code::kInvalidArgument, "starts has {} elements, expected at most one for each axis: {}", count, rank);
   }
   Ints all;
   for (size_t i = 0; i < count; ++i) all.push_back(static_cast<int64_t>(i));

@@ -15,11 +15,11 @@ using tensor_ops::CopiedPart;
 
 Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
   if (parts.size() != outputs) {
-    return error(Code::kInvalidArgument, "split has {} sizes for {} outputs", parts.size(), outputs);
+    return error(Code::kInvalidArgument, "split has {} sizes, expected one for each output: {}", parts.size(), outputs);
   }
   int64_t sum = 0;
   for (int64_t part : parts) {
-    if (part < 0) return error(Code::kInvalidArgument, "split has a negative size {}", part);
+    if (part < 0) return error(Code::kInvalidArgument, "split holds {}, expected sizes of at least 0", part);
     if (__builtin_add_overflow(sum, part, &sum)) return error(Code::kInvalidArgument, "sizes of split overflow");
   }
   return sum;
@@ -29,7 +29,8 @@ Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
 Result<Shape> equal_parts(const Dim& size, int64_t count, int version) {
   if (version < 18) {
     if (size.is_known() && size.value() % count != 0) {
-      return error(Code::kInvalidArgument, "size {} does not divide into {} equal parts", size.value(), count);
+      return error(Code::kInvalidArgument, "the axis has size {}, expected a multiple of the {} equal parts",
+                   size.value(), count);
     }
     return Shape(static_cast<size_t>(count), floor_div(size, count));
   }

@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/refused_element.h"
 
 namespace treadle {
 namespace {
@@ -131,7 +132,7 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
   StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b) {
     const int64_t length = lengths[b];
-    if (length < 0 || length > s.times) return fail(KernelError::kInvalidValue, length);
+    if (length < 0 || length > s.times) return refuse_element({"sequence_lens", b}, length, 0, s.times);
     const size_t base = static_cast<size_t>(b) * s.batch_stride;
     const auto move_steps = [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {

@@ -26,8 +26,8 @@ Status infer_unfold(InferContext& ctx) {
   TREADLE_ASSIGN(const size_t axis, unfolded_axis(ctx.attributes(), static_cast<int64_t>(x->size())));
   Shape out = *x;
   if (out[axis].is_known() && out[axis].value() < size) {
-    return error(Code::kInvalidArgument, "axis {} of input {} is shorter than attribute size, {}", axis, to_string(*x),
-                 size);
+    return error(Code::kInvalidArgument, "axis {} of input {} is too short, expected at least attribute size, {}", axis,
+                 to_string(*x), size);
   }
   out[axis] = floor_div(out[axis] - Dim(size), Dim(step)) + Dim(1);
   out.push_back(Dim(size));
