@@ -1,9 +1,24 @@
 #include "kernels/pool.h"
 
+#include <algorithm>
+
 #include "kernels/dispatch.h"
 #include "kernels/isa/entry.h"
 
 namespace treadle::kernels {
+
+PoolShape narrowed(PoolShape shape) {
+  for (size_t i = 0; i < static_cast<size_t>(shape.axes); ++i) {
+    const int64_t dilation = shape.dilation[i], last = (shape.output[i] - 1) * shape.stride[i];  // position's offset
+    // Before the input even at the last position, and behind it at the first.
+    const int64_t before = std::max<int64_t>(0, shape.pad_begin[i] - std::max<int64_t>(last, 0)) / dilation;
+    const int64_t until = (shape.input[i] + shape.pad_begin[i] + dilation - 1) / dilation;
+    const int64_t first = std::min(before, shape.kernel[i] - 1);
+    shape.kernel[i] = std::clamp<int64_t>(until - first, 1, shape.kernel[i] - first);
+    shape.pad_begin[i] -= first * dilation;
+  }
+  return shape;
+}
 
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end) {
@@ -33,9 +48,10 @@ void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, cons
   }
 }
 
-bool pools_last(const PoolShape& shape) {
+bool pools_last(const PoolShape& whole) {
   constexpr int64_t kMostRows = 64, kMostElements = 4096, kMostLanes = 16;  // what isa/pool_rows.h takes
-  if (shape.axes < 1 || shape.axes > 2) return false;
+  if (whole.axes < 1 || whole.axes > 2) return false;
+  const PoolShape shape = narrowed(whole);
   const auto w = static_cast<size_t>(shape.axes - 1);
   const int64_t lanes = shape.output[w] + kMostLanes, reach = (shape.kernel[w] - 1) * shape.dilation[w];
   return (shape.axes == 1 || shape.kernel[0] <= kMostRows) && shape.pad_begin[w] >= 0 &&

@@ -26,6 +26,10 @@ struct PoolShape {
   bool column_major_indices = false;  // storage_order of MaxPool: numbering inside a channel's plane
 };
 
+// The same windows without the taps that no position reads the input with: as many are left along an axis as the input
+// and the positions have elements, whatever the kernel. The elements of a window are counted by the whole shape.
+PoolShape narrowed(PoolShape shape);
+
 // Planes (batch * channels) [begin, end) of y. `type`: kFloat and kDouble for all kinds, kInt8 and kUint8 for kMax.
 // indices (kMax only) may be null; they count over the whole input tensor. Strict maximum, first one wins, NaN wins.
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,

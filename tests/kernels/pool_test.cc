@@ -160,6 +160,47 @@ TEST_P(PoolTest, RandomWindows) {
   }
 }
 
+// Windows most of which lies outside of the input, in which many taps read nothing at any position.
+TEST_P(PoolTest, WindowsLargerThanTheInput) {
+  for (int round = 0; round < 60; ++round) {
+    PoolShape s = random_shape();
+    for (int i = 0; i < s.axes; ++i) {
+      s.input[i] = draw(1, 5);
+      s.kernel[i] = draw(1, s.axes == 3 ? 6 : 12);
+      const int64_t reach = (s.kernel[i] - 1) * s.dilation[i] + 1;
+      s.pad_begin[i] = draw(0, 9);
+      s.pad_end[i] = std::max(draw(0, 9), reach - s.input[i] - s.pad_begin[i]);
+      s.output[i] = (s.input[i] + s.pad_begin[i] + s.pad_end[i] - reach) / s.stride[i] + 1;
+    }
+    for (PoolKind kind : {PoolKind::kMax, PoolKind::kAverage, PoolKind::kAverageWithPads, PoolKind::kLp}) {
+      check<float>(kind, ElementType::kFloat, s);
+      check<double>(kind, ElementType::kDouble, s);
+    }
+    check<int8_t>(PoolKind::kMax, ElementType::kInt8, s);
+  }
+}
+
+// As many taps as the input and the positions have elements are walked, and the sum is divided by all that count.
+TEST_P(PoolTest, WindowsOfAnySize) {
+  constexpr int64_t kMost = INT32_MAX;
+  PoolShape s;
+  s.axes = 3;
+  for (int i = 0; i < s.axes; ++i) {
+    s.input[i] = s.output[i] = 3;
+    s.kernel[i] = kMost;
+    s.pad_begin[i] = s.pad_end[i] = (kMost - 1) / 2;
+  }
+  const PoolShape read = narrowed(s);
+  for (int i = 0; i < s.axes; ++i) EXPECT_LE(read.kernel[i], 6);
+  const std::vector<float> x(27, 1);
+  std::vector<float> y(27);
+  run_pool(PoolKind::kAverage, ElementType::kFloat, s, x.data(), y.data(), nullptr, 0, 1);
+  for (const float average : y) EXPECT_EQ(average, 1);
+  run_pool(PoolKind::kAverageWithPads, ElementType::kFloat, s, x.data(), y.data(), nullptr, 0, 1);
+  const double taps = static_cast<double>(kMost);
+  EXPECT_FLOAT_EQ(y[13], static_cast<float>(27 / (taps * taps * taps)));
+}
+
 // Infinities and NaNs among the elements, most of them or few, in windows of any shape.
 TEST_P(PoolTest, SpecialValues) {
   for (int round = 0; round < 100; ++round) {

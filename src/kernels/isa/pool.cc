@@ -28,8 +28,9 @@ T take_max(T best, T x) {
   return x > best || x != x ? x : best;
 }
 
-// Windows as ConvGeometry sees them: one channel in, one out.
-ConvShape window_shape(const PoolShape& p) {
+// Windows as ConvGeometry sees them: one channel in, one out, and only the taps that read the input.
+ConvShape window_shape(const PoolShape& whole) {
+  const PoolShape p = narrowed(whole);
   ConvShape s;
   s.axes = p.axes;
   s.input = p.input;
@@ -55,7 +56,10 @@ int64_t taps_inside(const Axis& a, int64_t position, int64_t low, int64_t high) 
 template <class T>
 class Pool {
  public:
-  Pool(PoolKind kind, const PoolShape& shape, const ConvGeometry& g) : kind_(kind), shape_(shape), g_(g) {}
+  Pool(PoolKind kind, const PoolShape& shape, const ConvGeometry& g) : kind_(kind), shape_(shape), g_(g) {
+    if (shape.axes >= 1) width_ = counted_axis(shape.axes - 1);
+    if (shape.axes >= 2) height_ = counted_axis(shape.axes - 2);
+  }
 
   // Each ends early where it is time to stop.
   void plane(const T* x, T* y) const {
@@ -103,7 +107,7 @@ class Pool {
     for (int64_t plane = 0; plane < planes; ++plane, x += g_.in_channel()) {
       for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
         rows.choose_planes(x, outer);
-        const int64_t others = kTake == PoolTake::kSum ? elements_of_outer(outer) : 1;
+        const double others = kTake == PoolTake::kSum ? elements_of_outer(outer) : 1;
         for (int64_t row = 0; row < g_.height.out; row += rows.band()) {
           const int64_t count = std::min(rows.band(), g_.height.out - row);
           if (stop.after(row_ns_ * static_cast<double>(count))) return;
@@ -115,7 +119,7 @@ class Pool {
   }
 
   // Of a window at a row and a column, where there are no more axes: what its sum is divided by.
-  int64_t elements(int64_t row, int64_t column) const { return elements_of_height(row) * elements_of_columns(column); }
+  double elements(int64_t row, int64_t column) const { return elements_of_height(row) * elements_of_columns(column); }
 
  private:
   void rows_of_plane(const T* plane, int64_t row, T* y) const {
@@ -173,34 +177,40 @@ class Pool {
   }
 
   // Windows without elements have the sum 0.
-  static T divisor(int64_t elements) { return static_cast<T>(std::max<int64_t>(elements, 1)); }
+  static T divisor(double elements) { return static_cast<T>(std::max(elements, 1.0)); }
 
   void divide_row(int64_t outer, int64_t row, T* y) const {
-    const int64_t others = elements_of_outer(outer) * elements_of_height(row);
+    const double others = elements_of_outer(outer) * elements_of_height(row);
     for (int64_t i = 0; i < g_.width.out; ++i) y[i] /= divisor(others * elements_of_columns(i));
   }
 
-  int64_t elements_of_columns(int64_t column) const {
-    return count(g_.width, column, shape_.axes >= 1 ? shape_.pad_end[shape_.axes - 1] : 0);
+  // Elements of a window along each axis, as double: padding counts, and may be more than an integer holds.
+  double elements_of_columns(int64_t column) const {
+    return count(width_, column, shape_.axes >= 1 ? shape_.pad_end[shape_.axes - 1] : 0);
   }
-  int64_t elements_of_height(int64_t row) const {
-    return shape_.axes >= 2 ? count(g_.height, row, shape_.pad_end[shape_.axes - 2]) : 1;
+  double elements_of_height(int64_t row) const {
+    return shape_.axes >= 2 ? count(height_, row, shape_.pad_end[shape_.axes - 2]) : 1;
   }
 
-  int64_t elements_of_outer(int64_t outer) const {
-    int64_t others = 1;
+  double elements_of_outer(int64_t outer) const {
+    double others = 1;
     for (int i = g_.outer_axes - 1; i >= 0; --i) {
-      const Axis axis{shape_.input[i],  shape_.output[i],   shape_.kernel[i],
-                      shape_.stride[i], shape_.dilation[i], shape_.pad_begin[i]};
+      const Axis axis = counted_axis(i);
       others *= count(axis, outer % axis.out, shape_.pad_end[i]);
       outer /= axis.out;
     }
     return others;
   }
 
-  int64_t count(const Axis& axis, int64_t position, int64_t pad_end) const {
+  // With all taps, of which g_ has those alone that read the input.
+  Axis counted_axis(int i) const {
+    return {shape_.input[i],  shape_.output[i],   shape_.kernel[i],
+            shape_.stride[i], shape_.dilation[i], shape_.pad_begin[i]};
+  }
+
+  double count(const Axis& axis, int64_t position, int64_t pad_end) const {
     const bool pads = kind_ == PoolKind::kAverageWithPads;
-    return taps_inside(axis, position, pads ? -axis.pad : 0, pads ? axis.in + pad_end : axis.in);
+    return static_cast<double>(taps_inside(axis, position, pads ? -axis.pad : 0, pads ? axis.in + pad_end : axis.in));
   }
 
   // Columns [begin, begin + count) of a row of windows: each tap is compared with the best ones so far.
@@ -259,6 +269,7 @@ class Pool {
   PoolKind kind_;
   const PoolShape& shape_;
   const ConvGeometry& g_;
+  Axis width_, height_;
   const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
 
@@ -281,7 +292,7 @@ class PoolLast {
     for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
       const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
       const float* from = first + g_.width.input_at(column, left) * channels_;
-      const auto divisor = kTake == PoolTake::kSum ? static_cast<float>(std::max<int64_t>(elements(column), 1)) : 1.f;
+      const auto divisor = kTake == PoolTake::kSum ? static_cast<float>(std::max(elements(column), 1.0)) : 1.f;
       channels({from, bottom - top, right - left, down, divisor}, y);
     }
   }

@@ -81,7 +81,8 @@ uint32_t run_masked_pool(const void* state, void* const* slots, const uint32_t* 
 
 Status prepare_masked_pool(PrepareContext& ctx) {
   const Dims &x = ctx.inputs[0].dims, &mask = ctx.inputs[1].dims;
-  TREADLE_ASSIGN(const kernels::PoolShape shape, pool_shape(ctx.attributes(), x, ctx.outputs[0].dims));
+  TREADLE_ASSIGN(const kernels::PoolShape whole, pool_shape(ctx.attributes(), x, ctx.outputs[0].dims));
+  const kernels::PoolShape shape = kernels::narrowed(whole);
   auto* s = ctx.make_state<MaskedPool>();
   s->planes = x[0] * x[1];
   s->mask_planes = mask[0] * mask[1];

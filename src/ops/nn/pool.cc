@@ -118,8 +118,9 @@ Status prepare_pool(PrepareContext& ctx, PoolKind kind) {
     TREADLE_ASSIGN(s->shape.p, read_p(ctx.attributes()));
   }
   s->plane_ns = 0.2;
-  for (size_t i = 0; i < static_cast<size_t>(s->shape.axes); ++i) {
-    s->plane_ns *= static_cast<double>(s->shape.output[i]) * static_cast<double>(s->shape.kernel[i]);
+  const kernels::PoolShape read = kernels::narrowed(s->shape);
+  for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) {
+    s->plane_ns *= static_cast<double>(read.output[i]) * static_cast<double>(read.kernel[i]);
   }
   ctx.cost_ns = s->plane_ns * static_cast<double>(s->shape.batch * s->shape.channels);
   s->has_indices = ctx.has_output(1);
@@ -221,9 +222,8 @@ Status prepare_pool_last(PrepareContext& ctx) {
   const Dims& y = ctx.outputs[0].dims;
   constexpr double kTapNs = 0.03;
   s->row_ns = kTapNs * static_cast<double>(y[y.size() - 2] * y.back());
-  for (size_t i = 0; i < static_cast<size_t>(s->shape.axes); ++i) {
-    s->row_ns *= static_cast<double>(s->shape.kernel[i]);
-  }
+  const kernels::PoolShape read = kernels::narrowed(s->shape);
+  for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) s->row_ns *= static_cast<double>(read.kernel[i]);
   ctx.cost_ns = s->row_ns * static_cast<double>(s->shape.batch * (s->shape.axes == 2 ? s->shape.output[0] : 1));
   ctx.set_kernel(run_pool_last, s);
   return {};
