@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/in_pieces.h"
+#include "base/uninterrupted.h"
 
 namespace treadle {
 
@@ -12,31 +13,46 @@ namespace {
 
 // About what an element takes in a pass over the numbers.
 constexpr double kElementNs = 2;
+constexpr double kRootNs = 40;
 constexpr size_t kPiece = size_t{1} << 16;
 
 }  // namespace
 
 Fourier::Fourier(size_t length) : length_(length) {
-  const auto n = static_cast<double>(length);
-  if (std::has_single_bit(length)) {
-    for (size_t k = 0; k < length / 2; ++k) {
-      roots_.push_back(std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / n));
-    }
-    return;
-  }
   if (length == 0) return;
-  inner_ = std::make_unique<Fourier>(std::bit_ceil(2 * length - 1));
-  for (size_t k = 0; k < length; ++k) {
-    // k^2 modulo 2 length keeps the angle small.
-    chirp_.push_back(std::polar(1.0, -std::numbers::pi * static_cast<double>(k * k % (2 * length)) / n));
+  const Interruptible however_prepared;
+  is_complete_ = std::has_single_bit(length) ? make_roots() : make_chirp();
+}
+
+bool Fourier::make_roots() {
+  const auto n = static_cast<double>(length_);
+  StopPoll stop;
+  roots_.reserve(length_ / 2);
+  for (size_t k = 0; k < length_ / 2; ++k) {
+    if (stop.after(kRootNs)) return false;
+    roots_.push_back(std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / n));
   }
-  filter_.assign(inner_->length_, 0);
-  for (size_t k = 0; k < length; ++k) {
+  return true;
+}
+
+bool Fourier::make_chirp() {
+  const auto n = static_cast<double>(length_);
+  StopPoll stop;
+  chirp_.reserve(length_);
+  inner_ = std::make_unique<Fourier>(std::bit_ceil(2 * length_ - 1));
+  filter_.reserve(inner_->length_);
+  while (filter_.size() < inner_->length_) {
+    if (stop.after(kElementNs * kPiece)) return false;
+    filter_.resize(std::min(filter_.size() + kPiece, inner_->length_));
+  }
+  for (size_t k = 0; k < length_; ++k) {
+    if (stop.after(kRootNs)) return false;
+    // k^2 modulo 2 length keeps the angle small.
+    chirp_.push_back(std::polar(1.0, -std::numbers::pi * static_cast<double>(k * k % (2 * length_)) / n));
     filter_[k] = std::conj(chirp_[k]);
     if (k > 0) filter_[filter_.size() - k] = std::conj(chirp_[k]);
   }
-  StopPoll stop;
-  inner_->run_halving(filter_.data(), stop);
+  return inner_->is_complete_ && inner_->run_halving(filter_.data(), stop);
 }
 
 bool Fourier::run_halving(Complex* x, StopPoll& stop) const {

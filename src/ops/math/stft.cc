@@ -176,7 +176,11 @@ Status prepare_dft(PrepareContext& ctx) {
   size_t length = static_cast<size_t>(x.dims[*axis]);
   if (inverse && onesided) length = static_cast<size_t>(y.dims[*axis]);
   if (ctx.has_input(1)) length = static_cast<size_t>(ctx.int64s(1)[0]);
+  if (length > Fourier::kMostLength) {
+    return error(Code::kLimit, "dft_length is {}, expected {} at most", length, Fourier::kMostLength);
+  }
   auto* s = ctx.make_state<DftState>(length);
+  if (!s->lines.fourier.is_complete()) return stopped();
   const auto at = static_cast<int64_t>(*axis), last = x.rank() - 1;
   const auto without_parts = [&](const Dims& dims) { return Dims(dims.begin(), dims.begin() + last); };
   s->x = view_along(without_parts(x.dims), at);
@@ -284,6 +288,7 @@ Status prepare_stft(PrepareContext& ctx) {
   const bool has_window = ctx.has_input(kWindow);
   const int64_t length = has_window ? ctx.inputs[kWindow].element_count() : ctx.int64s(kFrame)[0];
   auto* s = ctx.make_state<StftState>(static_cast<size_t>(length));
+  if (!s->lines.fourier.is_complete()) return stopped();
   s->batch = static_cast<size_t>(x.dims[0]);
   s->samples = static_cast<size_t>(x.dims[1]);
   s->frames = static_cast<size_t>(y.dims[1]);
