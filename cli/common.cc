@@ -15,6 +15,7 @@
 #include <iostream>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -184,6 +185,13 @@ std::string green(std::string_view text) {
 }
 std::string dim(std::string_view text) {
   return coloured("2", text);
+}
+
+std::string loops_text(const treadle::RunOptions& options) {
+  std::istringstream lines(options.iterations());
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += (text.empty() ? "loops     " : "          ") + line + "\n";
+  return text;
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

@@ -86,6 +86,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+// The lines that say how many iterations loops made, below a heading; empty where there are no loops.
+std::string loops_text(const treadle::RunOptions& options);
+
 // "-" is standard output.
 void write_file(const std::string& path, std::string_view bytes);
 // std::system_error, as fmt::print throws, where something that was printed has not arrived (a full disk).

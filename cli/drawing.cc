@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "feeds.h"
+#include "json.h"
 #include "print.h"
 
 namespace cli {
@@ -23,8 +24,8 @@ constexpr int kBool = 9;
 constexpr int kElements = 3;  // of a list
 constexpr int64_t kMostWhole = 9;
 constexpr int64_t kOpenSizes[] = {16, 64, 256, 1024};
-constexpr int64_t kMostTried = int64_t{1} << 24;  // elements of one value
-constexpr double kTrialSeconds = 2;
+constexpr int64_t kMostTried = int64_t{1} << 24;         // elements of one value
+constexpr double kTrialSeconds = 2, kSearchSeconds = 3;  // of a run; after which no other is tried
 
 // Loops run: single truth values are true, whole numbers at least 1, open sizes more than 1; and counts stay within
 // open sizes, since positions are drawn by the same rule.
@@ -46,7 +47,8 @@ class Drawing {
     return drawn;
   }
 
-  bool can_be_tried() const { return has_open_ && most_elements_ <= kMostTried; }
+  bool has_open_sizes() const { return has_open_; }
+  bool is_small() const { return most_elements_ <= kMostTried; }  // enough to be tried
   // That were open, by name.
   const std::map<std::string, int64_t>& sizes() const { return sizes_; }
 
@@ -131,41 +133,96 @@ void learn_sizes(const Session& session, const Feeds& given, std::map<std::strin
   }
 }
 
-// Whether a run succeeds, or takes its time, and gives no empty tensor: a loop over windows of a signal that is too
-// short has no trips.
-bool gives_something(const Session& session, const Feeds& feeds) {
+struct Trial {
+  bool succeeds = false;          // or takes its time, and gives no empty tensor
+  std::vector<std::string> idle;  // loops that made no iteration
+
+  bool is_better_than(const Trial& other) const {
+    return succeeds != other.succeeds ? succeeds : idle.size() < other.idle.size();
+  }
+};
+
+Trial try_run(const Session& session, const Feeds& feeds) {
+  Trial trial;
   treadle::RunOptions options;
   options.limit_time(kTrialSeconds);
+  options.count_iterations();
   try {
     const std::vector<Value> results = session.run(feeds, {}, &options);
-    return std::none_of(results.begin(), results.end(),
-                        [](const Value& value) { return value.kind() == TREADLE_TENSOR && value.count() == 0; });
+    trial.succeeds = std::none_of(results.begin(), results.end(), [](const Value& value) {
+      return value.kind() == TREADLE_TENSOR && value.count() == 0;
+    });
   } catch (const treadle::Error& e) {
-    return e.code() == TREADLE_LIMIT;
+    trial.succeeds = e.code() == TREADLE_LIMIT;
   }
+  if (const auto json = read_json_top(options.iterations(true))) trial.idle = json->lists.at("idle");
+  return trial;
 }
 
-// The open size to draw with.
-int64_t choose_size(const Session& session, uint64_t seed, const std::map<std::string, int64_t>& sizes,
-                    const std::function<Session()>& open, const Feeds& given) {
-  std::optional<Session> trial;
-  for (const int64_t size : kOpenSizes) {
-    Drawing drawing(seed, sizes, size);
-    Feeds feeds = drawing.draw(session, given);
-    if (!drawing.can_be_tried()) break;
-    feeds.insert(feeds.end(), given.begin(), given.end());
-    if (!trial) trial.emplace(open());
-    if (gives_something(*trial, feeds)) return size;
+// What to draw with.
+struct Choice {
+  uint64_t seed;
+  int64_t size = kOpenSizes[0];
+  std::vector<std::string> idle = {};  // loops that make no iteration, whatever was tried
+};
+
+// Sizes first, as loops over windows of a signal that is too short have no iterations; then other numbers, as other
+// loops end by a condition on them.
+class Search {
+ public:
+  Search(const Session& session, uint64_t seed, const std::map<std::string, int64_t>& sizes,
+         const std::function<Session()>& open, const Feeds& given)
+      : session_(session), seed_(seed), sizes_(sizes), open_(open), given_(given), best_{.seed = seed} {}
+
+  Choice run() {
+    for (uint64_t draw = 0; draw < kMostDraws && !is_over(); ++draw) try_sizes(seed_ + draw * kNextSeed);
+    best_.idle = found_.idle;
+    return best_;
   }
-  return kOpenSizes[0];
-}
+
+ private:
+  void try_sizes(uint64_t seed) {
+    for (const int64_t size : kOpenSizes) {
+      Drawing drawing(seed, sizes_, size);
+      Feeds feeds = drawing.draw(session_, given_);
+      if (feeds.empty() || !drawing.is_small()) break;
+      feeds.insert(feeds.end(), given_.begin(), given_.end());
+      if (!trial_) trial_.emplace(open_());
+      consider({.seed = seed, .size = size}, try_run(*trial_, feeds));
+      if (is_over() || !drawing.has_open_sizes()) return;
+    }
+  }
+
+  void consider(Choice choice, Trial trial) {
+    if (has_tried_ && !trial.is_better_than(found_)) return;
+    has_tried_ = true;
+    best_ = std::move(choice);
+    found_ = std::move(trial);
+    is_done_ = found_.succeeds && found_.idle.empty();
+  }
+
+  bool is_over() const { return is_done_ || clock_.seconds() > kSearchSeconds; }
+
+  static constexpr uint64_t kMostDraws = 8, kNextSeed = 0x9e3779b97f4a7c15;
+  const Session& session_;
+  const uint64_t seed_;
+  const std::map<std::string, int64_t>& sizes_;
+  const std::function<Session()>& open_;
+  const Feeds& given_;
+  std::optional<Session> trial_;
+  Choice best_;
+  Trial found_;
+  bool has_tried_ = false, is_done_ = false;
+  Stopwatch clock_;
+};
 
 }  // namespace
 
 std::string add_random_feeds(const Session& session, uint64_t seed, std::map<std::string, int64_t> sizes,
                              const std::function<Session()>& open, Feeds& feeds) {
   learn_sizes(session, feeds, sizes);
-  Drawing drawing(seed, sizes, choose_size(session, seed, sizes, open, feeds));
+  const Choice choice = Search(session, seed, sizes, open, feeds).run();
+  Drawing drawing(choice.seed, sizes, choice.size);
   std::string text;
   for (auto& [name, value] : drawing.draw(session, feeds)) {
     text += fmt::format("drawn  {}  {}\n", name, summary(value));
@@ -179,6 +236,9 @@ std::string add_random_feeds(const Session& session, uint64_t seed, std::map<std
   }
   for (const auto& [symbol, size] : drawing.sizes()) {
     text += fmt::format("drawn  {} = {}  (--dim {}=SIZE takes another)\n", symbol, size, symbol);
+  }
+  for (const std::string& loop : choice.idle) {
+    text += fmt::format("drawn  nothing that was tried makes the loop {} run\n", loop);
   }
   return text;
 }

@@ -36,7 +36,9 @@ struct Inputs {
   treadle::Feeds feeds(const treadle::Session& session) const {
     treadle::Feeds feeds = read_feeds(session, values);
     if (random->count() > 0) {
-      const auto open = [this] { return open_session(model, common); };
+      Common as_program = common;
+      as_program.tier = "program";  // every tier gets the same inputs
+      const auto open = [&] { return open_session(model, as_program); };
       fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), open, feeds));
     } else {
       require_feeds(session, feeds);

@@ -53,7 +53,8 @@ struct Run : Inputs {
     const std::vector<Target> to = targets(names);
     const bool is_taken = writes_to_output(to);
     double seconds = 0;
-    const std::vector<Value> results = run_watched(session, fed, seconds);
+    treadle::RunOptions options;
+    const std::vector<Value> results = run_watched(session, fed, options, seconds);
     for (const Target& target : to) {
       const Value& value = results[target.output];
       write_file(target.path, target.path.ends_with(".pb") ? value.to_pb(names[target.output]) : write_npy(value));
@@ -68,16 +69,21 @@ struct Run : Inputs {
       }
     }
     if (common.json) {
-      fmt::print("{}\n", JsonObject().number("seconds", seconds).raw("outputs", json_array(items)).str());
+      fmt::print("{}\n", JsonObject()
+                             .number("seconds", seconds)
+                             .raw("outputs", json_array(items))
+                             .raw("iterations", options.iterations(true))
+                             .str());
     } else {
-      fmt::print("{}\n", dim(fmt::format("{:.3f} ms", seconds * 1e3)));
+      fmt::print("{}{}\n", loops_text(options), dim(fmt::format("{:.3f} ms", seconds * 1e3)));
     }
     return kOk;
   }
 
-  std::vector<Value> run_watched(const Session& session, const Feeds& fed, double& seconds) const {
+  std::vector<Value> run_watched(const Session& session, const Feeds& fed, treadle::RunOptions& options,
+                                 double& seconds) const {
     Bar bar("iterations", common.quiet || common.json);
-    treadle::RunOptions options;
+    options.count_iterations();
     options.limit_time(time_limit);
     options.limit_iterations(iteration_limit);
     options.limit_memory(memory_limit);
@@ -143,8 +149,9 @@ struct Bench : Inputs {
     const Feeds fed = feeds(session);
     double first = 0;
     std::vector<double> times;
+    treadle::RunOptions options;
     try {
-      time_runs(session, fed, first, times);
+      time_runs(session, fed, options, first, times);
     } catch (const treadle::Error&) {
       if (!interrupted()) throw;
     }
@@ -160,24 +167,28 @@ struct Bench : Inputs {
                              .number("best_s", best)
                              .integer("runs", static_cast<long long>(times.size()))
                              .integer("peak_memory_bytes", usage.ru_maxrss * 1024LL)
+                             .raw("iterations", options.iterations(true))
                              .str());
       return kOk;
     }
     fmt::print(
         "load      {:10.3f} ms\nfirst run {:10.3f} ms\nmedian    {:10.4f} ms  of {} runs\nbest      {:10.4f} ms\n",
         load * 1e3, first * 1e3, median(times) * 1e3, times.size(), best * 1e3);
-    fmt::print("memory    {:10.1f} MB at its peak\n", static_cast<double>(usage.ru_maxrss) / 1024);
+    fmt::print("memory    {:10.1f} MB at its peak\n{}", static_cast<double>(usage.ru_maxrss) / 1024,
+               loops_text(options));
     return kOk;
   }
 
   // Until the time is up, or Ctrl-C comes.
-  void time_runs(const Session& session, const Feeds& fed, double& first, std::vector<double>& times) const {
-    treadle::RunOptions options;
+  void time_runs(const Session& session, const Feeds& fed, treadle::RunOptions& options, double& first,
+                 std::vector<double>& times) const {
     watch(options);
+    options.count_iterations();
     std::vector<Value> results(session.count(TREADLE_OUTPUT));
     const Stopwatch first_run;
     session.run_into(fed, {}, results, &options);
     first = first_run.seconds();
+    options.count_iterations(false);  // the others make as many
     Bar bar("runs", common.quiet || common.json);
     const Stopwatch all;
     while (times.size() < 3 || (all.seconds() < seconds && times.size() < 100000)) {

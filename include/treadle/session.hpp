@@ -65,6 +65,9 @@ class RunOptions {
   void set_long_work(void (*begins)(void*), void* context) {
     treadle_run_options_set_long_work(get(), begins, context);
   }
+  // Runs with these options, one at a time, count the iterations of each loop.
+  void count_iterations(bool count = true) { treadle_run_options_count_iterations(get(), count); }
+  std::string iterations(bool json = false) const { return detail::take(treadle_run_options_iterations(get(), json)); }
   // Called from the thread that runs (treadle_run_options_set_progress); true cancels the run, and so does an
   // exception, which comes out of it.
   void progress(std::function<bool(const treadle_progress&)> told) {

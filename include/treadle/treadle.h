@@ -276,8 +276,8 @@ TREADLE_API void treadle_session_wait_compiled(const treadle_session* session);
 TREADLE_API void treadle_session_compile(const treadle_session* session);
 
 /* What has become of the loops: how each was rewritten, how it runs, what stands in the way of more, and what an
- * iteration takes. Of the plan for these inputs; without inputs of the newest plan, or, before the first run, of a plan
- * for what the model says of its inputs. For people, or as JSON. */
+ * iteration takes. Of the plan for these inputs, with which a few runs are made to measure what only runs know; without
+ * inputs of the newest plan, or, before the first run, of a plan for what the model says. For people, or as JSON. */
 TREADLE_API treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
                                                     const treadle_value* const* values, size_t count, bool json,
                                                     char** text);
@@ -327,6 +327,12 @@ TREADLE_API void treadle_run_options_set_progress(treadle_run_options* options,
 TREADLE_API void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context),
                                                    void* context);
 
+/* Runs with these options, one at a time, count the iterations of each loop; not in the reference interpreter. */
+TREADLE_API void treadle_run_options_count_iterations(treadle_run_options* options, bool count);
+/* What the last such run has counted, also where the run has failed: a line for each loop, empty without loops; or as
+ * JSON. */
+TREADLE_API char* treadle_run_options_iterations(const treadle_run_options* options, bool json);
+
 /* `names` and `values` are parallel; a value of NULL or TREADLE_NONE stands for an empty optional. `output_names` NULL:
  * all outputs. `outputs[i]`: NULL gets a new handle. A handle that holds a tensor of the right type and sizes is
  * written in place; any other content of it is replaced. On failure, handles that were NULL stay NULL. */
@@ -336,7 +342,8 @@ TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, 
                                                 treadle_value** outputs);
 
 /* ---- Where the time goes. The model is run once to warm up, then `runs` times instruction by instruction: the same
- * results, slower, and no run but these pays for it. What is told is the median run. */
+ * results, slower, and no run but these pays for it. The table has each node's median over the runs; a time that was
+ * interrupted is left out. The trace is that of one run, the median of those that nothing interrupted. */
 
 typedef struct treadle_profile treadle_profile;
 TREADLE_API treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,

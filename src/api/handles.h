@@ -13,6 +13,7 @@
 #include "base/memory_account.h"
 #include "base/status.h"
 #include "report/kernel_events.h"
+#include "run/iterations.h"
 #include "run/profile.h"
 #include "session/session.h"
 #include "stream/pool.h"
@@ -43,6 +44,7 @@ struct treadle_session {
 struct treadle_run_options {
   treadle::RunOptions options;
   std::atomic<bool> cancel{false};
+  treadle::run::Iterations iterations;
   bool (*progress)(void* context, const treadle_progress* progress) = nullptr;
   void* progress_context = nullptr;
 };

@@ -9,6 +9,7 @@
 #include "ir/nesting.h"
 #include "opt/pipeline.h"
 #include "report/explain.h"
+#include "report/iterations.h"
 #include "report/kernel_events.h"
 #include "report/profile.h"
 #include "session/option_table.h"
@@ -456,6 +457,15 @@ void treadle_run_options_set_progress(treadle_run_options* options,
 void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context), void* context) {
   options->options.long_work = begins;
   options->options.long_work_context = context;
+}
+
+void treadle_run_options_count_iterations(treadle_run_options* options, bool count) {
+  options->options.iterations = count ? &options->iterations : nullptr;
+}
+
+char* treadle_run_options_iterations(const treadle_run_options* options, bool json) {
+  return give_or_null(
+      [&] { return json ? report::to_json(options->iterations) : report::to_text(options->iterations); });
 }
 
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,

@@ -107,6 +107,7 @@ class LoopWriter final : private StepHost {
   void write_begin(uint32_t pc);
   void write_next(uint32_t pc);
   void write_end(uint32_t pc);
+  void count_end(uint32_t index);
   void begin_inline(uint32_t pc, const plan::Loop& loop, uint32_t index);
   void clear_behind(uint32_t s, size_t bytes);
   struct BackEdge;

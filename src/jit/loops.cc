@@ -192,6 +192,16 @@ void LoopWriter::write_next(uint32_t pc) {
   if (!outer) b_.SetInsertPoint(done);
 }
 
+// For people who ask how many iterations a loop inside has made.
+void LoopWriter::count_end(uint32_t index) {
+  const auto add = [&](size_t at, Value* more) {
+    Value* const address = counter_address(index, at);
+    b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), address), more), address);
+  };
+  add(offsetof(LoopCounters, times_ended), b_.getInt64(1));
+  add(offsetof(LoopCounters, trips_ended), get(trip_[index]));
+}
+
 void LoopWriter::write_end(uint32_t pc) {
   const uint32_t index = p_.code[pc].index;
   const Loop& loop = p_.loops[index];
@@ -199,6 +209,7 @@ void LoopWriter::write_end(uint32_t pc) {
     for (const plan::LoopState& state : loop.states) {
       if (state.final != kNoSlot) copy(state.in, state.final, state.bytes);
     }
+    if (!loop.is_scan || loop.known_trips < 0) count_end(index);
     return;
   }
   publish();

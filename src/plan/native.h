@@ -31,6 +31,8 @@ struct LoopCounters {
   int64_t row_capacity = INT64_MAX;  // trips that growing rows have memory for
   bool trips_known = false;
   bool active = false;
+  // In this run, of all times that the loop has ended. Native code leaves out loops inside whose length is planned.
+  int64_t times_ended = 0, trips_ended = 0;
 };
 
 // What native code returns: 0, a KernelError of instruction `failed_at`, or kNativeStopped.

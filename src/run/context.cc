@@ -28,6 +28,7 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
 
 Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
   profile_ = options.profile;
+  iterations_ = options.iterations;
   loops_.begin_run();
   trips_.begin_run(profile_);
   TREADLE_TRY(memory_.begin(options.memory_limit, program_->arena_bytes, frame_.arena_bytes()));
@@ -68,6 +69,7 @@ Status Context::run_program() {
   } else {
     status = execute();
   }
+  if (iterations_) *iterations_ = {program_, loops_.counts()};
   if (!scope.stopped()) return polls_.progress().finish(std::move(status));
   // A kernel that was told to stop has left its results half written. What it says of that is no news.
   Status reached = polls_.limits().check();

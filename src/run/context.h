@@ -64,8 +64,9 @@ class Context {
   Loops loops_;
   Trips trips_;
   Pipelines pipelines_;
-  std::vector<AnyValue> unwanted_;  // by output: memory of those that a run writes though nobody asked for them
-  Profile* profile_ = nullptr;      // of the run
+  std::vector<AnyValue> unwanted_;    // by output: memory of those that a run writes though nobody asked for them
+  Profile* profile_ = nullptr;        // of the run
+  Iterations* iterations_ = nullptr;  // likewise
 };
 
 }  // namespace treadle::run

@@ -54,8 +54,26 @@ Loops::Loops(const plan::Program& program, Frame& frame, RunMemory& memory, Poll
 }
 
 void Loops::begin_run() {
-  for (LoopPosition& at : positions_) at.active = false;
+  for (LoopPosition& at : positions_) {
+    at.active = false;
+    at.times_ended = at.trips_ended = 0;
+  }
   misplanned_ = false;
+}
+
+std::vector<LoopCount> Loops::counts() const {
+  std::vector<LoopCount> counts;
+  for (const LoopPosition& at : positions_) {
+    const bool runs = at.active;
+    counts.push_back({at.times_ended + (runs ? 1 : 0), at.trips_ended + (runs ? at.trip : 0)});
+  }
+  return counts;
+}
+
+// A loop has ended.
+void Loops::count(LoopPosition& at) {
+  ++at.times_ended;
+  at.trips_ended += at.trip;
 }
 
 void Loops::abandon() {
@@ -436,6 +454,7 @@ Status Loops::end(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
   at.active = false;
+  count(at);
   polls_.progress().end(loop, at);
   polls_.teams().end(index);
   void** const slots = frame_.slots();
@@ -456,6 +475,7 @@ Status Loops::end(uint32_t index) {
 }
 
 void Loops::end_stage(uint32_t index) {
+  count(positions_[index]);
   for (const LoopState& state : program_.loops[index].states) {
     if (state.final != plan::kNoSlot) {
       std::memcpy(frame_.address(state.final), frame_.address(state.in), state.bytes);

@@ -7,6 +7,7 @@
 #include "plan/back_edge.h"
 #include "plan/native.h"
 #include "run/frame.h"
+#include "run/iterations.h"
 #include "run/polls.h"
 
 namespace treadle::run {
@@ -67,6 +68,8 @@ class Loops {
   void abandon();
   // Whether the last run met sizes that its plan is not made for.
   bool misplanned() const { return misplanned_; }
+  // What loops have made in this run, those included that are in the middle of it.
+  std::vector<LoopCount> counts() const;
 
   LoopPosition& operator[](uint32_t loop) { return positions_[loop]; }
   const LoopPosition& operator[](uint32_t loop) const { return positions_[loop]; }
@@ -91,6 +94,7 @@ class Loops {
   Status grow_rows(uint32_t index);
 
  private:
+  static void count(LoopPosition& at);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
   Status count_scan_trips(const plan::Loop& loop, LoopPosition& at);
   Status check_lengths(const plan::Loop& loop) const;  // of scan inputs

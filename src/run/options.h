@@ -10,8 +10,9 @@
 namespace treadle {
 
 namespace run {
+struct Iterations;
 class Profile;
-}
+}  // namespace run
 
 // When loops become native code; results are the same to the last bit.
 enum class Jit : uint8_t {
@@ -30,6 +31,7 @@ std::optional<Jit> jit_named(std::string_view name);
 struct RunOptions : WorkLimits {
   int64_t iteration_limit = 0;      // iterations of all loops together; 0: none
   run::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the reference interpreter
+  run::Iterations* iterations = nullptr;  // gets those of each loop, also of a run that fails; likewise
   // Told how many iterations the outermost loops have made, and how many they will make (-1: not known), about every
   // 50 ms and when the run has succeeded, from the thread that works; true cancels the run.
   bool (*progress)(void* context, int64_t done, int64_t total) = nullptr;
