@@ -65,7 +65,7 @@ void add_profile(CLI::App& app, int& status) {
       .add_option("--out", profile->trace,
                   "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show; - is standard output")
       ->type_name("FILE");
-  command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; what is told is the median one")
+  command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; told is each node's median")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   command.callback([profile, &status] { status = (*profile)(); });

@@ -66,9 +66,10 @@ class Profile:
 
     @property
     def nodes(self) -> list[NodeTime]:
-        """Of the median run, for each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its
-        time together ("ns").
+        """For each node: its name ("node"), operator ("op"), loop, how often a run ran it ("count"), and its time together
+        ("ns"): the median over the runs, beside the least and the most.
 
+        A time that something else on the machine interrupted is left out: see `interrupted_runs`.
         Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
         """
         nodes: list[NodeTime] = self._table["nodes"]
@@ -76,8 +77,23 @@ class Profile:
 
     @property
     def total_ns(self) -> float:
-        """Nanoseconds of the median run."""
+        """Nanoseconds of all nodes together, which is about the median run."""
         return float(self._table["total_ns"])
+
+    @property
+    def interrupted_runs(self) -> int:
+        """In how many runs some node took more than twice its fastest time and half a millisecond."""
+        return int(self._table["interrupted_runs"])
+
+    @property
+    def loops(self) -> list[dict[str, Any]]:
+        """For each loop of a run: its name ("node"), operator ("op"), the loop around it ("parent", a place in this list),
+        how often it ran ("times") and its iterations together ("iterations").
+
+        A loop inside whose length is planned has "iterations_each_time" in the place of the last two.
+        """
+        loops: list[dict[str, Any]] = self._table["loops"]
+        return loops
 
     def trace(self) -> dict[str, Any]:
         """Chrome's trace events, in microseconds: loops hold iterations, iterations hold nodes."""

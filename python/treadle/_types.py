@@ -63,11 +63,13 @@ class OtherKeywords(TypedDict, total=False):
 
 
 class NodeTime(TypedDict):
-    """Where the time of one node went, in the median run of a profile."""
+    """Where the time of one node went in a profile: the median over its runs, without those that were interrupted."""
 
     node: str  # its name; empty for what lies around nodes
     op: str
     loop: str  # that it stands in; empty outside of loops
     is_glue: bool  # copies, jumps and back edges
     count: int  # how often it ran
-    ns: int  # nanoseconds of all these together
+    ns: float  # nanoseconds of all these together
+    least_ns: float  # in the fastest run
+    most_ns: float  # in the slowest run

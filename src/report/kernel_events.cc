@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "op/op_def.h"
+#include "report/node_times.h"
 
 namespace treadle::report {
 
@@ -17,11 +18,6 @@ using plan::OpCode;
 using run::Profile;
 
 namespace {
-
-bool runs_nodes(OpCode code) {
-  return code == OpCode::kKernel || code == OpCode::kInStrips || code == OpCode::kGuarded || code == OpCode::kCompute ||
-         code == OpCode::kRow;
-}
 
 constexpr std::string_view kOwnDomain = "treadle";  // of operators that only treadle's rewrites make
 
@@ -96,7 +92,7 @@ class Writer {
       loops_.push_back({event.start_ns, origin_of(*run_.program->loops[in.index].node, model_)});
     } else if (in.code == OpCode::kLoopEnd) {
       end_loop(*run_.program->loops[in.index].node, event.start_ns + event.ns);
-    } else if (runs_nodes(in.code)) {
+    } else if (is_timed_alone(in.code)) {
       add_nodes(event);
     }
   }
@@ -167,7 +163,7 @@ ModelNodes nodes_of_model(const ir::Graph& graph) {
 }
 
 std::string kernel_events(const Profile& profile, const ModelNodes& model, int64_t origin_ns) {
-  return Writer(profile.median(), model, origin_ns).take();
+  return Writer(*times_of(profile.runs()).shown, model, origin_ns).take();
 }
 
 }  // namespace treadle::report

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "base/json.h"
 #include "op/op_def.h"
+#include "report/iterations.h"
 
 namespace treadle::report {
 
@@ -16,11 +15,6 @@ using plan::Program;
 using run::Profile;
 
 namespace {
-
-bool is_glue(OpCode code) {
-  return code != OpCode::kKernel && code != OpCode::kInStrips && code != OpCode::kGuarded && code != OpCode::kCompute &&
-         code != OpCode::kRow;
-}
 
 double microseconds(int64_t ns) {
   return static_cast<double>(ns) / 1e3;
@@ -79,54 +73,49 @@ class TraceWriter {
 
 }  // namespace
 
-std::vector<ProfileNode> nodes_of(const Profile& profile) {
-  std::map<std::tuple<std::string, std::string, std::string, bool>, ProfileNode> found;
-  const Profile::Run& run = profile.median();
-  const Program& p = *run.program;
-  const std::vector<int> loops = run::innermost_loops(p);
-  for (uint32_t pc = 0; pc < p.code.size(); ++pc) {
-    const Profile::Sum& sum = run.sums[pc];
-    if (sum.count == 0) continue;
-    const std::string loop = loops[pc] < 0 ? "" : p.loops[static_cast<size_t>(loops[pc])].node->name;
-    const bool glue = is_glue(p.code[pc].code) || !p.node_of[pc];
-    const std::string name = glue ? "" : p.node_of[pc]->name, op = glue ? "" : plan::op_names(p, pc);
-    ProfileNode& node = found.try_emplace({name, op, loop, glue}, ProfileNode{name, op, loop, glue}).first->second;
-    node.count += sum.count;
-    node.ns += sum.ns;
-  }
-  std::vector<ProfileNode> list;
-  for (auto& [key, node] : found) list.push_back(std::move(node));
-  std::sort(list.begin(), list.end(), [](const ProfileNode& a, const ProfileNode& b) {
-    return std::tie(b.ns, a.loop, a.node) < std::tie(a.ns, b.loop, b.node);
-  });
-  return list;
+namespace {
+
+std::string time_text(double ns) {
+  return fmt::format("{:.2f} {}", ns < 1e6 ? ns / 1e3 : ns / 1e6, ns < 1e6 ? "us" : "ms");
 }
 
-std::string to_text(const Profile& profile) {
-  const auto time_text = [](double ns) {
-    return fmt::format("{:.2f} {}", ns < 1e6 ? ns / 1e3 : ns / 1e6, ns < 1e6 ? "us" : "ms");
-  };
-  const std::vector<const Profile::Run*> runs = profile.by_time();
-  const double total = profile.median().total_ns;
-  std::string text = fmt::format("{} a run", time_text(total));
-  if (runs.size() > 1) {
-    text += fmt::format(", the median of {} ({} to {})", runs.size(), time_text(runs.front()->total_ns),
-                        time_text(runs.back()->total_ns));
-  }
-  text += "; without what looking at the clock takes\n\n";
-  text += fmt::format("{:>7} {:>12} {:>10} {:>12}  {}\n", "share", "us", "times", "ns each", "node");
-  for (const ProfileNode& node : nodes_of(profile)) {
-    const std::string what = node.is_glue ? "(copies, jumps and back edges)" : fmt::format("{} {}", node.op, node.node);
-    const std::string where = node.loop.empty() ? "" : "  in " + node.loop;
-    text += fmt::format("{:>6.1f}% {:>12.2f} {:>10} {:>12.0f}  {}{}\n", 100 * node.ns / std::max(total, 1.0),
-                        node.ns / 1e3, node.count, node.ns / static_cast<double>(node.count), what, where);
+std::string head_text(const ProfileTimes& times) {
+  if (times.runs == 1) return fmt::format("{} a run, of one run\n", time_text(times.total_ns));
+  std::string text =
+      fmt::format("{} a run: each node's median of {} runs (whole runs took {} to {})\n", time_text(times.total_ns),
+                  times.runs, time_text(times.fastest_ns), time_text(times.slowest_ns));
+  if (times.interrupted_runs > 0) {
+    text += fmt::format("{} of {} runs were interrupted, for up to {}: left out of the nodes' times\n",
+                        times.interrupted_runs, times.runs, time_text(times.interrupted_ns));
   }
   return text;
 }
 
+std::string line_of(const NodeTime& node, double total_ns) {
+  const std::string what = node.is_glue ? "(copies, jumps and back edges)" : fmt::format("{} {}", node.op, node.node);
+  const std::string where = node.loop.empty() ? "" : "  in " + node.loop;
+  const std::string spread = fmt::format("{:.2f} to {:.2f}", node.least_ns / 1e3, node.most_ns / 1e3);
+  const auto count = static_cast<double>(std::max<int64_t>(node.count, 1));
+  return fmt::format("{:>6.1f}% {:>12.2f} {:>22} {:>10} {:>12.0f}  {}{}\n", 100 * node.ns / std::max(total_ns, 1.0),
+                     node.ns / 1e3, spread, node.count, node.ns / count, what, where);
+}
+
+}  // namespace
+
+std::string to_text(const Profile& profile) {
+  const ProfileTimes times = times_of(profile.runs());
+  std::string text = head_text(times) + "What looking at the clock takes is taken off.\n\n";
+  text += fmt::format("{:>7} {:>12} {:>22} {:>10} {:>12}  {}\n", "share", "us", "fastest to slowest", "times",
+                      "ns each", "node");
+  for (const NodeTime& node : times.nodes) text += line_of(node, times.total_ns);
+  const std::string loops = to_text(iterations_of(*times.shown));
+  return loops.empty() ? text : text + "\nloops\n" + loops;
+}
+
 std::string to_json(const Profile& profile) {
+  const ProfileTimes times = times_of(profile.runs());
   std::vector<std::string> items;
-  for (const ProfileNode& node : nodes_of(profile)) {
+  for (const NodeTime& node : times.nodes) {
     items.push_back(JsonObject()
                         .text("node", node.node)
                         .text("op", node.op)
@@ -134,16 +123,20 @@ std::string to_json(const Profile& profile) {
                         .boolean("is_glue", node.is_glue)
                         .integer("count", node.count)
                         .number("ns", node.ns)
+                        .number("least_ns", node.least_ns)
+                        .number("most_ns", node.most_ns)
                         .str());
   }
-  const std::vector<const Profile::Run*> runs = profile.by_time();
   return JsonObject()
-      .integer("runs", static_cast<int64_t>(runs.size()))
-      .number("total_ns", profile.median().total_ns)
-      .number("fastest_ns", runs.front()->total_ns)
-      .number("slowest_ns", runs.back()->total_ns)
-      .integer("events_left_out", profile.median().left_out)
+      .integer("runs", times.runs)
+      .number("total_ns", times.total_ns)
+      .number("fastest_ns", times.fastest_ns)
+      .number("slowest_ns", times.slowest_ns)
+      .integer("interrupted_runs", times.interrupted_runs)
+      .number("interrupted_ns", times.interrupted_ns)
+      .integer("events_left_out", times.shown->left_out)
       .raw("nodes", json_array(items))
+      .raw("loops", loops_json(iterations_of(*times.shown)))
       .str();
 }
 
@@ -152,7 +145,7 @@ std::string to_trace(const Profile& profile) {
       R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"treadle"}})",
       R"({"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"run"}})",
   };
-  const Profile::Run& run = profile.median();
+  const Profile::Run& run = *times_of(profile.runs()).shown;
   const Program& p = *run.program;
   const std::vector<Profile::Event>& events = run.events;
   TraceWriter trace(p, events.empty() ? 0 : events.front().start_ns);
@@ -179,7 +172,7 @@ std::string to_trace(const Profile& profile) {
         trace.end_all(end);
         break;
       default:
-        if (!is_glue(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.trip, e.start_ns, e.ns);
+        if (is_timed_alone(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.trip, e.start_ns, e.ns);
     }
   }
   if (!events.empty()) trace.end_all(events.back().start_ns + events.back().ns);

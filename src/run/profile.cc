@@ -51,15 +51,10 @@ void Profile::end() {
   open_ = kNothing;
 }
 
-std::vector<const Profile::Run*> Profile::by_time() const {
+std::vector<const Profile::Run*> Profile::runs() const {
   std::vector<const Run*> runs;
   for (const Run& run : runs_) runs.push_back(&run);
-  std::sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->total_ns < b->total_ns; });
   return runs;
-}
-
-const Profile::Run& Profile::median() const {
-  return *by_time()[runs_.size() / 2];
 }
 
 }  // namespace treadle::run

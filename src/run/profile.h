@@ -1,8 +1,6 @@
 #pragma once
 // Records where the time of runs goes: instruction by instruction, trip by trip. A run with a profile is interpreted
 // whole, so that every node has a beginning and an end; results are the same. A run without one does nothing of this.
-// What is said of several runs is said of the median one, the one that took longer than half of them: an interrupted
-// run among ten changes nothing.
 
 #include <chrono>
 #include <cstdint>
@@ -50,9 +48,8 @@ class Profile {
     std::vector<Event> events;
     int64_t left_out = 0;  // events
   };
-  // Runs from the fastest to the slowest; at least one.
-  std::vector<const Run*> by_time() const;
-  const Run& median() const;
+  // In the order in which they were made; at least one.
+  std::vector<const Run*> runs() const;
 
  private:
   static constexpr uint32_t kNothing = UINT32_MAX;
