@@ -51,6 +51,8 @@ def mean_of(run: Run, count: int) -> float:
 def times_of(sessions: list, feeds: dict[str, np.ndarray], seconds: float) -> list[float]:
     """The least of means over series, which sessions take in turns: the processor's clock is too coarse for one run."""
     runs = [bind(session, feeds) for session in sessions]
+    for run in runs:
+        best_of(run, 0.02)  # plans are made, and caches filled
     counts = [max(int(seconds / ROUNDS / best_of(run, 0.02)), 1) for run in runs]
     found = [[mean_of(*each) for each in zip(runs, counts, strict=True)] for _ in range(ROUNDS)]
     return [min(taken) for taken in zip(*found, strict=True)]
