@@ -49,9 +49,18 @@ def fault_of(model: onnx.ModelProto, feeds: list[dict], theirs: list | None) -> 
         result, problem = attempt(lambda c=claim: run_provided(data, [*feeds, feeds[0]], c))
         if result is None:
             return f"claim = {claim}: {problem}"
-        found = difference(result, theirs)
-        if found and (ours is None or difference(result, ours)):
+        if found := differs_from_both(result, theirs, ours):
             return f"claim = {claim}: {found}"
+    return ""
+
+
+def differs_from_both(result: list[list], theirs: list[list], ours: list[list] | None) -> str:
+    """Output by output, since treadle may have computed some of them and onnxruntime others."""
+    for run, outputs in enumerate(result):
+        for k, output in enumerate(outputs):
+            found = difference(output, theirs[run][k], f"output[{run}][{k}]")
+            if found and (ours is None or difference(output, ours[run][k])):
+                return found
     return ""
 
 
