@@ -30,7 +30,7 @@ enum class Work {
   kNode,    // one for each node
   kOutput,  // elements of its first output
   kTreeNodes,
-  kProducts,  // of a convolution: multiplications, where its kernel has several positions and 16 channels or more
+  kProducts,  // of a convolution: multiplications, where its kernel has several positions and 8 channels or more
 };
 
 // What treadle saves of each unit; below 0: what it takes longer.
@@ -46,6 +46,8 @@ constexpr Rate kRates[] = {
     {{kContrib, "FusedConv"}, Work::kProducts, -0.0013},
     {{"", "QLinearConv"}, Work::kProducts, -0.0005},  // `bench.py products8`
     {{kContrib, "QLinearConv"}, Work::kProducts, -0.0005},
+    {{"", "Relu"}, Work::kNode, -kNodeNs},   // part of the node before it in onnxruntime
+    {{"", "MaxPool"}, Work::kOutput, -0.3},  // over planes of up to 28 rows
     {{"", "Col2Im"}, Work::kOutput, -0.13},  // `bench.py operators`
     {{kMl, "TreeEnsemble"}, Work::kTreeNodes, 2},
     {{kMl, "TreeEnsembleClassifier"}, Work::kTreeNodes, 2},
@@ -99,7 +101,7 @@ double elements_of_output(const Node& node) {
 }
 
 double products_of(const Node& node) {
-  constexpr int64_t kManyChannels = 16;
+  constexpr int64_t kManyChannels = 8;
   const size_t weights = node.is("QLinearConv") || node.type == "QLinearConv" ? 3 : 1;
   if (node.inputs.size() <= weights || !node.inputs[weights]) return 0;
   const std::vector<int64_t> dims = dims_of(type_of(node.inputs[weights]));  // of the output, of the input, positions
