@@ -605,8 +605,9 @@ class InferenceSession(_core.SessionBase):
     ) -> str | dict[str, Any]:
         """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what an iteration takes.
 
-        Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
-        inputs. A text, or with `json` a dict.
+        Of the plan for `input_feed`, with which a model that has loops is run a few times, to measure what only a run
+        knows; without one, of the newest plan, or before the first run of what the model says of its inputs. A text, or
+        with `json` a dict.
         """
         text = self._engine.explain(input_feed, json)
         if not json:
@@ -626,8 +627,9 @@ class InferenceSession(_core.SessionBase):
     ) -> Profile:
         """Times every node, in loops every iteration; `path`: where to write the trace. `print` shows a table.
 
-        Table and trace are those of the median of `runs` runs. The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
-        up, comes first.
+        The table has each node's median over `runs` runs, without those in which it was interrupted; the trace is that of
+        one run. The runs go instruction by instruction, so they are slower than others and their results the same; one
+        more, to warm up, comes first.
         """
         if operator.index(runs) < 1:
             raise ValueError(f"a profile is made of at least one run, not of {runs}")

@@ -29,6 +29,14 @@ std::string count_text(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+std::string state_text(const LoopReport& loop) {
+  if (loop.unsized_states == 0) return bytes_text(static_cast<double>(loop.state_bytes));
+  const bool all = loop.unsized_states == loop.states;
+  return all ? "of sizes that only the run knows"
+             : fmt::format("{}, and {} of sizes that only the run knows",
+                           bytes_text(static_cast<double>(loop.state_bytes)), loop.unsized_states);
+}
+
 std::string_view name(Tier tier) {
   switch (tier) {
     case Tier::kProgram:
@@ -111,9 +119,8 @@ class TextWriter {
     if (!loop.why_not_native.empty()) line("not native", loop.why_not_native);
     if (!loop.native.cache_why.empty()) line("cache", loop.native.cache_why);
     line("carries",
-         fmt::format("{} ({}), {}, {}", count_text(loop.states, "state"),
-                     bytes_text(static_cast<double>(loop.state_bytes)), count_text(loop.scan_inputs, "scan input"),
-                     count_text(loop.scan_outputs, "scan output")));
+         fmt::format("{} ({}), {}, {}", count_text(loop.states, "state"), state_text(loop),
+                     count_text(loop.scan_inputs, "scan input"), count_text(loop.scan_outputs, "scan output")));
     if (!loop.beside.empty()) {
       line("beside", fmt::format("{}, in blocks of {} iterations, where that is measured to be faster",
                                  fmt::join(loop.beside, ", "), loop.beside_trips));
@@ -130,11 +137,32 @@ class TextWriter {
   }
 
   void write_trip(const LoopReport& loop) {
-    line("an iteration", fmt::format("{}, {}; touches {}{}", count_text(loop.operations, "operation"),
-                                     count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
-                                     loop.is_complete ? "" : " and what only the run knows"));
-    line("", fmt::format("about {}; the machine's roof is {} ({})", time_text(loop.estimated_ns),
-                         time_text(loop.roof_ns), name(loop.bound)));
+    line("an iteration",
+         fmt::format("{}, {}; touches {}{}", count_text(loop.operations, "operation"),
+                     count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
+                     loop.is_complete && loop.unroofed.empty() ? "" : " and values whose sizes only the run knows"));
+    const std::string least = loop.is_complete ? "about" : "at least";
+    const std::string measured =
+        loop.measured_ns > 0 ? fmt::format(", {} of it measured in a run", time_text(loop.measured_ns)) : "";
+    const std::string roof = loop.unroofed.empty() && loop.is_complete
+                                 ? fmt::format("{} ({})", time_text(loop.roof_ns), name(loop.bound))
+                                 : "at least " + time_text(loop.roof_ns);
+    line("", fmt::format("{} {}{}; the machine's roof is {}", least, time_text(loop.estimated_ns), measured, roof));
+    if (!loop.unsized.empty())
+      line("", left_out(loop.unsized, "left out, as only the run knows"));
+    else if (!loop.unroofed.empty())
+      line("", left_out(loop.unroofed, "not in the roof, as only the run knows"));
+  }
+
+  // As "left out, as only the run knows the sizes of 3 nodes: /a (Conv), /b (LSTM), /c (LSTM)".
+  static std::string left_out(const std::vector<NodeRemark>& nodes, std::string_view why) {
+    constexpr size_t kMostNamed = 4;
+    std::string names;
+    for (size_t i = 0; i < std::min(nodes.size(), kMostNamed); ++i) {
+      names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", nodes[i].node, nodes[i].op);
+    }
+    if (nodes.size() > kMostNamed) names += fmt::format(" and {} more", nodes.size() - kMostNamed);
+    return fmt::format("{} the sizes or iterations of {}: {}", why, count_text(nodes.size(), "node"), names);
   }
 
   void write_rewrites(const LoopReport& loop) {
@@ -192,6 +220,7 @@ std::string json_of(const LoopReport& loop) {
   json.raw("trips", loop.trips < 0 ? "null" : std::to_string(loop.trips));
   json.integer("states", loop.states).integer("scan_inputs", loop.scan_inputs);
   json.integer("scan_outputs", loop.scan_outputs).integer("state_bytes", loop.state_bytes);
+  json.integer("unsized_states", loop.unsized_states);
   std::vector<std::string> beside;
   for (const std::string& other : loop.beside) beside.push_back(JsonObject().text("node", other).str());
   json.raw("beside", json_array(beside)).integer("beside_trips", loop.beside_trips);
@@ -205,9 +234,11 @@ std::string json_of(const LoopReport& loop) {
   json.raw("obstacles", json_of(loop.obstacles, "why"));
   json.number("flops_per_trip", loop.flops).number("bytes_per_trip", loop.bytes);
   json.number("traffic_per_trip", loop.traffic).boolean("is_complete", loop.is_complete);
-  json.number("estimated_ns_per_trip", loop.estimated_ns).number("roof_ns_per_trip", loop.roof_ns);
-  const bool waits = loop.bound == LoopReport::Bound::kStates;
-  json.text("bound_by", waits ? "states" : name(loop.bound));
+  json.raw("unsized", json_of(loop.unsized, "remark")).raw("not_in_roof", json_of(loop.unroofed, "remark"));
+  json.number("estimated_ns_per_trip", loop.estimated_ns).number("measured_ns_per_trip", loop.measured_ns);
+  json.number("roof_ns_per_trip", loop.roof_ns);
+  const std::string_view bound = loop.bound == LoopReport::Bound::kStates ? "states" : name(loop.bound);
+  json.raw("bound_by", loop.unroofed.empty() && loop.is_complete ? json_text(bound) : "null");
   return json.str();
 }
 

@@ -186,7 +186,7 @@ def test_sizes_that_only_the_run_knows_are_named():
     s.run(None, feeds)
     (loop,) = s.explain(feeds, json=True)["loops"]
     assert loop["tier"] == "native"
-    assert not loop["is_complete"]
+    assert loop["is_complete"]
     reasons = {(o["op"], o["why"]) for o in loop["obstacles"]}
     assert ("Loop", "the size of state 'cache' is known only at run time") in reasons
     assert any(op == "CumSum" and "'cache' is known only at run time" in why for op, why in reasons)
@@ -245,6 +245,69 @@ def test_branches_count_half():
     both = explained(scan_of("a = Sin (s)  b = Cos (s)  t = Add (a, b)", 256))
     either = explained(scan_of(branch, 256), optimize=0)
     assert 0.3 * both["flops_per_trip"] < either["flops_per_trip"] < 0.9 * both["flops_per_trip"] + 8 * 256
+
+
+def growing(n, operator="CumSum(cache, axis)"):
+    """A loop of n iterations around a node whose size only the run knows."""
+    return f"""<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, float[1,8] x) => (float[N,8] y, float[m,1,1] z) {{
+      yes = Constant <value = bool {{1}}> ()
+      axis = Constant <value = int64 {{0}}> ()
+      y, z = Loop <body = b (int64 i, bool go, float[N,8] cache) => (bool continues, float[M,8] longer, float[1,1] most) {{
+        continues = Identity(go)
+        row = Tanh(x)
+        longer = Concat <axis = 0> (cache, row)
+        sums = {operator}
+        most = ReduceMax(sums)
+      }}> (m, yes, x)
+    }}"""
+
+
+def test_what_is_not_known_is_not_counted_without_a_word():
+    s = session(growing(3), jit="off")
+    (loop,) = s.explain(json=True)["loops"]
+    assert (loop["trips"], loop["is_complete"], loop["bound_by"]) == (None, False, None)
+    assert "CumSum" in {node["op"] for node in loop["unsized"]}
+    text = s.explain()
+    assert "at least" in text and "as only the run knows the sizes or iterations of" in text and "about" not in text
+    assert "1 state (of sizes that only the run knows)" in text and loop["unsized_states"] == 1
+
+
+def test_a_run_with_the_inputs_supplies_what_only_the_run_knows():
+    s = session(growing(3), jit="off")
+    feeds = {"m": np.int64(300), "x": np.ones((1, 8), np.float32)}
+    (loop,) = s.explain(feeds, json=True)["loops"]
+    assert (loop["trips"], loop["is_complete"], loop["unsized"]) == (300, True, [])
+    assert 0 < loop["measured_ns_per_trip"] < loop["estimated_ns_per_trip"]
+    assert "CumSum" in {node["op"] for node in loop["not_in_roof"]}
+    assert loop["bound_by"] is None
+    text = s.explain(feeds)
+    assert "300 iterations" in text and "of it measured in a run; the machine's roof is at least" in text
+
+
+def test_where_the_run_fails_nothing_is_measured():
+    s = session(growing(3, "Squeeze(cache, axis)"), jit="off")
+    (loop,) = s.explain({"m": np.int64(300), "x": np.ones((1, 8), np.float32)}, json=True)["loops"]
+    assert not loop["is_complete"] and loop["measured_ns_per_trip"] == 0
+
+
+def test_iterations_of_loops_inside_are_those_of_the_run():
+    inner = """y2, t = Loop <body = c (int64 j, bool go2, float[8] u, float[8] w) => (bool go3, float[8] u2, float[8] v) {
+          u2 = Identity(u)
+          v = Tanh(w)
+          m = ReduceMax <keepdims = 0> (v)
+          one = Constant <value = float {0.2}> ()
+          go3 = Greater(m, one)
+        }> ("", go, x, s)"""
+    feeds = {"x": np.full(8, 2, np.float32)}
+    s = session(model(inner))
+    outer, inside = s.explain(feeds, json=True)["loops"]
+    assert outer["trips"] == 9
+    assert inside["trips"] > 1
+    assert outer["is_complete"] and inside["is_complete"]
+    counted = {loop["node"]: loop for loop in s.profile(feeds, runs=1).loops}
+    assert counted[inside["node"]]["times"] == 9
+    assert round(counted[inside["node"]]["iterations"] / 9) == inside["trips"]
 
 
 def test_the_text_says_the_same():
@@ -310,6 +373,19 @@ def test_every_node_of_every_trip():
     assert sum(node["ns"] for node in profile.nodes) == pytest.approx(profile.total_ns)
     assert [n["ns"] for n in profile.nodes] == sorted((n["ns"] for n in profile.nodes), reverse=True)
     assert "MatMul" in str(profile)
+
+
+def test_the_table_names_spread_and_loops():
+    feeds = {"x": np.ones(8, np.float32), "w": np.full((8, 8), 0.1, np.float32)}
+    text = model("p = MatMul(s, w)\n t = Softmax(p)", "(float[8] x, float[8,8] w) => (float[8] y)")
+    _, profile = profiled(text, feeds, runs=5)
+    assert all(node["least_ns"] <= node["ns"] <= node["most_ns"] for node in profile.nodes)
+    assert 0 <= profile.interrupted_runs <= 5
+    (loop,) = profile.loops
+    assert (loop["op"], loop["times"], loop["iterations"], loop["parent"]) == ("Loop", 1, 9, None)
+    table = str(profile)
+    assert "each node's median of 5 runs" in table and "fastest to slowest" in table
+    assert f"{loop['node']} (Loop)  9 iterations" in table
 
 
 def test_slices_of_the_trace_lie_in_each_other(tmp_path):

@@ -1,0 +1,364 @@
+#include "report/loop_cost.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/caches.h"
+#include "op/costs.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "plan/roles.h"
+#include "report/iteration_cost.h"
+
+namespace treadle::report {
+
+using run::NativeLoops;
+
+namespace {
+
+using plan::Instruction;
+using plan::Loop;
+using plan::OpCode;
+using plan::Program;
+using plan::Storage;
+
+// Neighbours stay neighbours.
+bool moves_lines(const plan::MoveCode& move) {
+  const auto is_line = [](const plan::MoveCode::Region& region) {
+    return region.from == plan::kNoSlot || region.dims.empty() || region.dims.back() == 1 ||
+           (region.in_strides.back() == 1 && region.out_strides.back() == 1);
+  };
+  return !move.regions.empty() && std::ranges::all_of(move.regions, is_line);
+}
+
+// How often an instruction runs in a trip: one branch of two, as if each were taken as often.
+std::vector<double> shares_of(const Program& p, const Loop& loop) {
+  std::vector<double> shares(loop.last - loop.first + 1, 1);
+  auto halve = [&](uint32_t from, uint32_t to) {
+    for (uint32_t pc = from; pc < std::min(to, loop.last); ++pc) shares[pc - loop.first] /= 2;
+  };
+  for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+    const Instruction& in = p.code[pc];
+    if (in.code != OpCode::kBranchUnless || in.target <= pc) continue;
+    halve(pc + 1, in.target);
+    // The other branch lies behind the jump that ends the first.
+    const Instruction& end = p.code[in.target - 1];
+    if (end.code == OpCode::kJump && end.target > in.target) halve(in.target, end.target);
+  }
+  return shares;
+}
+
+// The type of a result or an operand that native code does not compute with; kUndefined where there is none.
+ElementType foreign_type_of(const ir::Node& node) {
+  ElementType foreign = ElementType::kUndefined;
+  const auto look = [&](const ir::Value* v) {
+    if (v && !plan::is_native(v->type.element)) foreign = v->type.element;
+  };
+  for (const ir::Value* v : node.inputs) look(v);
+  for (const ir::Value* v : node.outputs) look(v);
+  return foreign;
+}
+
+// Whether native code keeps a part of the states in registers for many trips: nothing but arithmetic, element by
+// element (jit/blocks.cc).
+bool stays_in_registers(const Program& p, const Loop& loop) {
+  if (loop.continues != plan::kNoSlot || !loop.scan_inputs.empty() || !loop.scan_outputs.empty()) return false;
+  int64_t count = 0;
+  for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+    const OpCode code = p.code[pc].code;
+    if (code == OpCode::kCopy || code == OpCode::kLoopNext || code == OpCode::kLoopNextSimple) continue;
+    const plan::ElementwiseCode* group = plan::elementwise_code(p, pc);
+    if (!group || !group->reductions.empty() || (count != 0 && group->count != count)) return false;
+    count = group->count;
+    const auto moves = [](const auto& in) { return in.broadcast == plan::ElementwiseCode::Broadcast::kOther; };
+    if (std::ranges::any_of(group->inputs, moves)) return false;
+  }
+  return true;
+}
+
+// A walk over the body of one loop.
+class Body {
+ public:
+  Body(const LoopCost& cost, uint32_t index, const std::vector<LoopReport>& others, LoopReport& report)
+      : p_(cost.program),
+        loop_(p_.loops[index]),
+        index_(index),
+        roof_(cost.roof),
+        measured_(cost.measured),
+        others_(others),
+        report_(report),
+        shares_(shares_of(p_, loop_)),
+        is_chain_(loop_.schedule.chain != nullptr),
+        in_registers_(stays_in_registers(p_, loop_)) {
+    const uint32_t outer = cost.native ? cost.native->outermost(index) : index;
+    is_native_ = cost.native && cost.native->code(outer);
+    if (is_native_) made_ = cost.native->state(outer);
+    waits_ = is_native_ ? costs::kNativeIterationNs : is_chain_ ? costs::kChainIterationNs : costs::kIterationNs;
+    for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
+      const ir::Node* node = p_.code[pc].code == OpCode::kKernel ? p_.node_of[pc] : nullptr;
+      if (node && node->attributes.has(kHalfWeights)) half_weights_.insert(p_.code[pc].operands[1]);
+    }
+  }
+
+  void run() {
+    for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) {
+      if (p_.code[pc].code == OpCode::kLoopBegin) {
+        const uint32_t inner = p_.code[pc].index;
+        add_inner(others_[inner], inner_trips(inner));
+        pc = p_.loops[inner].last;
+      } else {
+        add(pc);
+      }
+    }
+    finish();
+  }
+
+ private:
+  // What an instruction does in an iteration, and its share of iterations.
+  struct Part {
+    uint32_t pc;
+    double share;
+    const plan::ElementwiseCode* code;  // null: it is another one
+    bool called;
+    Work work;
+    double traffic;
+  };
+
+  void add(uint32_t pc) {
+    const plan::ElementwiseCode* code = plan::elementwise_code(p_, pc);
+    const bool has_form = code || plan::other_code(p_, pc);
+    const bool called = p_.code[pc].code == OpCode::kKernel && is_called(pc, !has_form);
+    const double share = shares_[pc - loop_.first];
+    const Part part{pc, share, code, called, share * work_at(pc, code), share * traffic_at(pc)};
+    report_.traffic += part.traffic;
+    if (plan::is_dynamic(p_.code[pc].code)) leave_out(pc);
+    if (called) {
+      report_.calls.push_back(call_of(pc, !has_form));
+    } else if (p_.code[pc].code == OpCode::kKernel) {
+      report_.operations += code ? code->steps.size() : 1;
+    }
+    const double weights = new_weights(part);
+    all_ += part.work;
+    memory_ += weights;
+    if (const std::optional<double> took = measured_ns(pc)) {
+      measured_ns_ += *took;
+      measured_nodes_.insert(p_.node_of[pc]);
+      return;
+    }
+    known_ += part.work;
+    known_memory_ += weights;
+    estimate(part);
+  }
+
+  // The bytes of weights that no instruction before this one has read.
+  double new_weights(const Part& part) {
+    double weights = 0;
+    for (const uint32_t s : operands_of(part.pc)) {
+      if (touched_.insert(s).second && is_weight(part.pc, s, part.work)) weights += part.share * bytes_of(s);
+    }
+    return weights;
+  }
+
+  void estimate(const Part& part) {
+    const Instruction& in = p_.code[part.pc];
+    double takes = work_ns(roof_, part.work) / costs::kReachedShare;
+    if (plan::is_dynamic(in.code)) {
+      const bool has_kernel = in.code != OpCode::kMove && p_.dynamic[in.index].kernel.run != nullptr;
+      waits_ += part.share * (has_kernel ? costs::kDynamicKernelNs : costs::kDynamicNs);
+    } else if (is_native_) {
+      waits_ += part.share * native_waits(part.pc, part.called);
+      if (part.code && !in_registers_) takes = std::max(takes, part.share * cached_ns(streamed_by(*part.code)));
+    } else if (in.code == OpCode::kKernel) {
+      const double steps = part.code ? static_cast<double>(part.code->steps.size()) : 1;
+      const double each = is_chain_ ? costs::kChainOperationNs : costs::kOperationNs;
+      const double around = is_chain_ ? 0 : part.code ? costs::kInstructionNs : costs::kKernelNs;
+      waits_ += part.share * (around + each * steps);
+    }
+    computes_ += is_native_ && !part.called ? takes : std::max(takes, cached_ns(part.traffic));
+  }
+
+  void finish() {
+    for (const uint32_t s : touched_) report_.bytes += bytes_of(s);
+    double rows = 0;
+    for (const plan::ScanInput& scan : loop_.scan_inputs) rows += static_cast<double>(scan.element_bytes);
+    for (const plan::ScanOutput& scan : loop_.scan_outputs) rows += static_cast<double>(scan.element_bytes);
+    const double speed = roof_.bytes_per_ns(report_.bytes);
+    const auto node_ns = [&](const ir::Node& node) { return work_ns(roof_, work_of(node)); };
+    const auto known_ns = [&](const ir::Node& node) { return measured_nodes_.contains(&node) ? 0 : node_ns(node); };
+    const double least[] = {work_ns(roof_, all_), (memory_ + rows) / speed, carried_ns(loop_, roof_, node_ns)};
+    report_.flops += operations_of(all_);
+    const auto* bound = std::max_element(std::begin(least), std::end(least));
+    report_.bound = static_cast<LoopReport::Bound>(bound - least);
+    report_.roof_ns += *bound;
+    // Weights that are near are not what a product waits for most.
+    const double far = report_.bytes > static_cast<double>(caches().second) ? 1 : costs::kReachedShare;
+    const double rest = std::max(
+        {computes_, work_ns(roof_, known_), (known_memory_ + rows) / speed / far, carried_ns(loop_, roof_, known_ns)});
+    report_.measured_ns += measured_ns_;
+    report_.estimated_ns += std::max(waits_ + rest + measured_ns_, *bound);
+  }
+
+  double bytes_of(uint32_t s) const {
+    const plan::Slot& slot = p_.slots[s];
+    if (slot.storage == Storage::kNull || slot.storage == Storage::kHandle) return 0;
+    if (slot.storage == Storage::kConstant) {
+      return static_cast<double>(slot.constant.byte_size()) / (half_weights_.contains(s) ? 2 : 1);
+    }
+    return slot.type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(slot.type.shape))) *
+                                         static_cast<double>(byte_width(slot.type.element))
+                                   : static_cast<double>(slot.bytes);
+  }
+
+  Work work_at(uint32_t pc, const plan::ElementwiseCode* code) const {
+    if (code) return work_of(*code);
+    Work work;
+    if (p_.code[pc].code == OpCode::kRow) return work;  // a pointer to it
+    for (const ir::Node* node : plan::nodes_of(p_, pc)) work += work_of(*node);
+    return work;
+  }
+
+  double traffic_at(uint32_t pc) const {
+    const Instruction& in = p_.code[pc];
+    if (in.code == OpCode::kCopy) return 2 * static_cast<double>(p_.copies[in.index].bytes);
+    double traffic = 0;
+    for (const uint32_t s : operands_of(pc)) traffic += bytes_of(s);
+    return traffic;
+  }
+
+  // What no way of running keeps in registers from trip to trip: weights of products, and what is another one in each
+  // trip.
+  bool is_weight(uint32_t pc, uint32_t s, const Work& work) const {
+    return work.flops > 0 && p_.slots[s].storage == Storage::kConstant && p_.code[pc].code == OpCode::kKernel;
+  }
+
+  // The slots whose elements an instruction reads and writes; none of those that only look at one.
+  std::vector<uint32_t> operands_of(uint32_t pc) const {
+    std::vector<uint32_t> slots;
+    const OpCode code = p_.code[pc].code;
+    if (code != OpCode::kKernel && code != OpCode::kCopy && !plan::is_dynamic(code)) return slots;
+    plan::for_each_slot(p_, pc, [&](const plan::SlotUse& use) {
+      const bool is_own = use.role == plan::Role::kScratch || use.role == plan::Role::kKeeps;
+      if (!is_own) slots.push_back(use.slot);
+    });
+    return slots;
+  }
+
+  // What an instruction took in an iteration, where it was measured and that says more than an estimate: where sizes
+  // are known only while it runs, and where it is so long that looking at the clock does not count. Native code
+  // writes out short operations, which the interpreter calls.
+  std::optional<double> measured_ns(uint32_t pc) const {
+    constexpr double kLeastMeasuredNs = 100;
+    if (!measured_ || !p_.node_of[pc]) return std::nullopt;
+    const Instruction& in = p_.code[pc];
+    const double took = measured_->ns(pc, index_);
+    if (plan::is_dynamic(in.code)) return took;
+    const bool is_kernel = in.code == OpCode::kKernel && took >= kLeastMeasuredNs;
+    const bool is_written = is_native_ && (plan::elementwise_code(p_, pc) || plan::other_code(p_, pc));
+    return is_kernel && !is_written ? std::optional(took) : std::nullopt;
+  }
+
+  // A node whose sizes only the run knows.
+  void leave_out(uint32_t pc) {
+    const ir::Node* node = p_.node_of[pc];
+    if (!node) return;
+    const NodeRemark left_out{node->name, node->op->name, {}};
+    report_.unroofed.push_back(left_out);
+    if (!measured_) report_.unsized.push_back(left_out);
+    report_.is_complete &= measured_ != nullptr;
+  }
+
+  // What native code takes beside arithmetic: to move elements within registers, or many of them through memory.
+  double native_waits(uint32_t pc, bool called) const {
+    constexpr double kRegisterBytes = 2048;
+    if (called) return costs::kNativeCallNs;
+    const auto* other = plan::other_code(p_, pc);
+    if (!other) return 0;
+    const double traffic = traffic_at(pc);
+    const bool is_product = std::holds_alternative<plan::ProductCode>(*other);
+    if (std::holds_alternative<plan::GatherCode>(*other) || (is_product && traffic > kRegisterBytes)) {
+      return costs::kNativeMoveNs;
+    }
+    if (const auto* move = std::get_if<plan::MoveCode>(other); move && moves_lines(*move)) {
+      return costs::kNativeMoveNs + cached_ns(traffic);
+    }
+    return costs::kNativeMoveNs +
+           (traffic > kRegisterBytes ? cached_ns(traffic) : costs::kNativeMovedLineNs / 64 * traffic);
+  }
+
+  // The bytes that a group reads and writes, where they are too many for the nearest cache.
+  double streamed_by(const plan::ElementwiseCode& code) const {
+    constexpr double kNearestCacheBytes = 16384;
+    std::set<uint32_t> slots;
+    for (const auto& input : code.inputs) slots.insert(input.slot);
+    for (const auto& output : code.outputs) slots.insert(output.slot);
+    double bytes = 0;
+    for (const uint32_t s : slots) bytes += bytes_of(s);
+    return bytes > kNearestCacheBytes ? bytes : 0;
+  }
+
+  double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }
+
+  bool is_called(uint32_t pc, bool has_no_form) const {
+    if (!is_native_) return has_no_form;
+    return std::find(made_.calls.begin(), made_.calls.end(), pc) != made_.calls.end();
+  }
+
+  NodeRemark call_of(uint32_t pc, bool has_no_form) const {
+    const ir::Node& node = *p_.node_of[pc];
+    NodeRemark call{node.name, plan::op_names(p_, pc), {}};
+    const ElementType foreign = foreign_type_of(node);
+    if (node.op->elementwise && has_no_form && foreign != ElementType::kUndefined) {
+      call.remark = fmt::format("native code does not compute with elements of type {}", info(foreign).name);
+    } else if (!has_no_form) {
+      call.remark = "so long, or so spread, that its kernel is as fast";
+    } else {
+      call.remark = "native code calls its kernel";
+    }
+    return call;
+  }
+
+  // How many iterations a loop makes in an iteration of the loop around it; -1: known only in the run.
+  double inner_trips(uint32_t inner) const {
+    if (!measured_ || measured_->iterations(index_) == 0) return static_cast<double>(others_[inner].trips);
+    return static_cast<double>(measured_->iterations(inner)) / static_cast<double>(measured_->iterations(index_));
+  }
+
+  void add_inner(const LoopReport& of, double known_trips) {
+    const double trips = known_trips < 0 ? 1 : known_trips;
+    report_.flops += trips * of.flops;
+    report_.traffic += trips * of.traffic;
+    report_.bytes += of.bytes;
+    report_.estimated_ns += trips * of.estimated_ns;
+    report_.measured_ns += trips * of.measured_ns;
+    report_.roof_ns += trips * of.roof_ns;
+    report_.is_complete &= of.is_complete && known_trips >= 0;
+    report_.unsized.insert(report_.unsized.end(), of.unsized.begin(), of.unsized.end());
+    report_.unroofed.insert(report_.unroofed.end(), of.unroofed.begin(), of.unroofed.end());
+    if (known_trips < 0) report_.unsized.push_back({of.node, of.op, {}});
+  }
+
+  const Program& p_;
+  const Loop& loop_;
+  const uint32_t index_;
+  const Roofline& roof_;
+  const Measured* measured_;
+  const std::vector<LoopReport>& others_;
+  LoopReport& report_;
+  const std::vector<double> shares_;
+  const bool is_chain_, in_registers_;
+  bool is_native_ = false;
+  NativeLoops::State made_;
+  std::set<uint32_t> half_weights_;  // slots of constants that products have packed in float16
+  std::set<uint32_t> touched_;
+  std::set<const ir::Node*> measured_nodes_;
+  Work all_, known_;  // of all nodes; of those that were not measured
+  double memory_ = 0, known_memory_ = 0, computes_ = 0, measured_ns_ = 0, waits_ = 0;
+};
+
+}  // namespace
+
+void LoopCost::add(uint32_t loop, const std::vector<LoopReport>& others, LoopReport& report) const {
+  Body(*this, loop, others, report).run();
+}
+
+}  // namespace treadle::report
