@@ -1,5 +1,6 @@
 // onnxruntime-lib: where the library is by which programs for onnxruntime run on treadle.
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,17 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside this tool in a build folder, or as both are installed.
+// The folder of the file that this code is in: the tool, or the extension of the Python package.
+fs::path own_folder() {
+  static const char anchor = 0;
+  Dl_info info{};
+  std::error_code failed;
+  if (dladdr(&anchor, &info) && info.dli_fname && fs::path(info.dli_fname).has_parent_path()) {
+    const fs::path file = fs::canonical(info.dli_fname, failed);
+    if (!failed) return file.parent_path();
+  }
+  return fs::read_symlink("/proc/self/exe", failed).parent_path();
+}
+
+// As both are installed, in a build folder, or beside the Python package.
 fs::path library() {
   std::error_code failed;
-  const fs::path tool = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  for (const fs::path& folder : {tool / "../lib/onnxruntime", tool / TREADLE_TOOL_TO_DROPIN}) {
+  const fs::path own = own_folder();
+  const fs::path found[] = {own / TREADLE_TOOL_TO_DROPIN, own / "../lib/onnxruntime", own / "../treadle_onnxruntime"};
+  for (const fs::path& folder : found) {
     const fs::path file = folder / "libonnxruntime.so";
-    if (!failed && fs::exists(file, failed)) return fs::canonical(folder) / file.filename();
+    if (fs::exists(file, failed)) return fs::canonical(folder) / file.filename();
   }
   throw InputError(
-      "libonnxruntime.so is not installed beside this tool: a build from source has it, and the Debian "
-      "package libtreadle0");
+      "libonnxruntime.so is not installed beside this tool. The wheel treadle-onnxruntime brings it (pip install "
+      "treadle-onnxruntime), the Debian package libtreadle0, and a build from source");
 }
 
 }  // namespace

@@ -27,3 +27,32 @@ target_link_options(treadle_dropin PRIVATE "LINKER:-z,nodelete"
 if(NOT TREADLE_SANITIZE)
   target_link_options(treadle_dropin PRIVATE "LINKER:-z,defs")
 endif()
+
+# The same with the engine inside, so that it is one file that may lie anywhere, staged in the Python package
+# treadle_onnxruntime: its wheel is for packages of PyPI that carry onnxruntime's library. Programs that are linked ask for
+# libonnxruntime.so.1, which is a name for the other file, as wheels hold no links.
+set(dropin_package "${TREADLE_PYTHON_DIR}/treadle_onnxruntime")
+add_library(treadle_onnxruntime SHARED EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/empty.cc")
+target_link_libraries(treadle_onnxruntime PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,treadle_dropin_functions>"
+  treadle_options treadle_api)
+target_link_options(treadle_onnxruntime PRIVATE "LINKER:-z,nodelete"
+  "LINKER:--version-script,${PROJECT_SOURCE_DIR}/dropin/exports.map")
+if(NOT TREADLE_SANITIZE)
+  # The C++ library inside, so that a wheel loads where there is an older one.
+  target_link_options(treadle_onnxruntime PRIVATE "LINKER:-z,defs" -static-libstdc++)
+endif()
+add_library(treadle_onnxruntime_name SHARED EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/empty.cc")
+target_link_options(treadle_onnxruntime_name PRIVATE "LINKER:--no-as-needed")
+target_link_libraries(treadle_onnxruntime_name PRIVATE treadle_onnxruntime)
+set_target_properties(treadle_onnxruntime treadle_onnxruntime_name PROPERTIES OUTPUT_NAME onnxruntime
+  LIBRARY_OUTPUT_DIRECTORY "${dropin_package}" LINK_DEPENDS "${PROJECT_SOURCE_DIR}/dropin/exports.map")
+set_target_properties(treadle_onnxruntime_name PROPERTIES SUFFIX .so.1 BUILD_WITH_INSTALL_RPATH ON
+  INSTALL_RPATH "$ORIGIN")
+
+add_custom_target(treadle_onnxruntime_package DEPENDS treadle_onnxruntime treadle_onnxruntime_name)
+file(GLOB dropin_python CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/dropin"
+  "${PROJECT_SOURCE_DIR}/dropin/treadle_onnxruntime/*.py")
+file(MAKE_DIRECTORY "${dropin_package}")
+foreach(file IN LISTS dropin_python)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/dropin/${file}" "${TREADLE_PYTHON_DIR}/${file}" SYMBOLIC)
+endforeach()

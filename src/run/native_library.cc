@@ -43,12 +43,13 @@ std::string own_folder() {
 }
 
 // Folders with a folder for each version that is installed: what the wheel treadle-jit brings, beside the folder of the
-// wheel treadle; and what `cmake --install` makes, as seen from the library, from the tool, and from what has the
-// engine inside wherever it is (Python's extension, programs with the static library).
+// wheel treadle, or of a package that has treadle's libonnxruntime.so in a folder inside; and what `cmake --install`
+// makes, as seen from the library, from the tool, and from what has the engine inside wherever it is (Python's
+// extension, programs with the static library).
 std::vector<std::string> folders_of_versions() {
   const std::string folder = own_folder();
-  return {folder + "/../treadle_jit", folder + "/treadle", folder + "/" TREADLE_TOOL_TO_LIBDIR "/treadle",
-          TREADLE_LIBDIR "/treadle"};
+  return {folder + "/../treadle_jit", folder + "/../../treadle_jit", folder + "/treadle",
+          folder + "/" TREADLE_TOOL_TO_LIBDIR "/treadle", TREADLE_LIBDIR "/treadle"};
 }
 
 // Where the library is, or would be looked for: those that can be read.
@@ -144,7 +145,7 @@ std::string why_not_whole(int file, uint64_t size) {
 std::string why_not_whole(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return fmt::format("{} cannot be opened: {}", path, std::strerror(errno));
-  struct stat info{};
+  struct stat info {};
   std::string why = fstat(file, &info) == 0 && S_ISREG(info.st_mode)
                         ? why_not_whole(file, static_cast<uint64_t>(info.st_size))
                         : "is not a file";

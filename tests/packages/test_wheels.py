@@ -61,16 +61,17 @@ def test_versions_agree():
 def test_two_builds_give_the_same_bytes(builds):
     first, second = [{path.name: hashlib.sha256(data).hexdigest() for path, data in one.items()} for one in builds]
     assert first == second
-    assert len(first) == 4
+    assert len(first) == 5
 
 
 def test_names_say_what_is_needed(made):
     version = re.escape(PROJECT["version"])
-    provider, library, jit = sorted(made)
+    provider, library, jit, dropin = sorted(made)
     assert re.fullmatch(
         rf"onnxruntime_ep_treadle-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", provider
     )
     assert re.fullmatch(rf"treadle-{version}-cp311-abi3-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", library)
+    assert re.fullmatch(rf"treadle_onnxruntime-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", dropin)
     assert re.fullmatch(rf"treadle_jit-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", jit)
 
 
@@ -137,6 +138,72 @@ def test_runs_without_native_code(made, tmp_path):
     done = run(python, "auto")
     assert done.stdout.endswith(" False\n"), done.stderr
     assert "libtreadle_jit.so is not installed" in run(python, "required").stderr
+
+
+def test_the_tool_finds_the_library_for_onnxruntimes_programs(made, tmp_path):
+    python = environment(tmp_path / "venv", "treadle")
+    tool = python.with_name("treadle")
+    done = subprocess.run([tool, "onnxruntime-lib"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "pip install treadle-onnxruntime" in done.stderr
+    python = environment(tmp_path / "venv", "treadle-onnxruntime")
+    [path] = call(tool, "onnxruntime-lib").splitlines()
+    assert (
+        path == call(python, "-m", "treadle_onnxruntime").strip() == call(tool.with_name("treadle-onnxruntime")).strip()
+    )
+    assert (pathlib.Path(path).parent / "libonnxruntime.so.1").exists()
+    program = tmp_path / "program"
+    build = ["cc", "-std=c11", f"-I{ROOT}", ROOT / "tests" / "dropin" / "native" / "client.c", "-o", program]
+    shutil.copytree(pathlib.Path(path).parent, tmp_path / "moved")
+    call(*build, tmp_path / "moved" / "libonnxruntime.so.1")
+    for folder in (pathlib.Path(path).parent, tmp_path / "moved"):
+        env = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+        done = subprocess.run([program, tmp_path], capture_output=True, text=True, check=False, env=env)
+        assert "error while loading" not in done.stderr
+
+
+VOICES = ROOT / "examples" / "vad"
+CLIENTS = {
+    "sherpa-onnx==2.0.1": ("sherpa_vad.py", VOICES / "silero_vad.onnx", VOICES / "recording.wav"),
+    "moonshine-voice==0.1.5": ("moonshine.py",),
+    "piper-phonemize==1.1.0": ("piper.py",),
+}
+# Whose library a process has loaded, at its end.
+LOADED = """
+import atexit, runpy, sys
+def tell():
+    paths = {line.split()[-1] for line in open("/proc/self/maps") if "libonnxruntime" in line}
+    print(*sorted(path + " " + str(b"TREADLE_JIT_LIBRARY" in open(path, "rb").read()) for path in paths), file=sys.stderr)
+atexit.register(tell)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0])
+"""
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_published_packages_run_on_the_library(made, tmp_path, package):
+    try:
+        python = environment(tmp_path / "venv", package, "treadle-onnxruntime", "treadle-jit")
+    except AssertionError as e:
+        pytest.skip(f"{package} cannot be installed: {str(e).strip().splitlines()[-1]}")
+    program, *arguments = CLIENTS[package]
+    name = package.split("==")[0]
+
+    def run_client() -> tuple[str, bool]:
+        command = [python, "-c", LOADED, ROOT / "tests" / "dropin" / "clients" / program, *arguments]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1], done.stderr.splitlines()[-1].endswith(" True")
+
+    expected, is_treadles = run_client()
+    assert not is_treadles
+    for _ in range(2):
+        assert "treadle's library, in place of onnxruntime 1." in call(
+            python, "-m", "treadle_onnxruntime", "install", name
+        )
+        assert run_client() == (expected, True)
+    call(python, "-m", "treadle_onnxruntime", "remove", name)
+    assert run_client() == (expected, False)
+    assert "libonnxruntime" in call(python, "-m", "treadle_onnxruntime", "status", name)
 
 
 def test_the_sources_build(made, tmp_path):

@@ -1,7 +1,8 @@
 """./dev wheels: the Python package as wheels, for systems that have no compiler, and as sources.
 
 Made of what `./dev build` has built, stripped. `treadle` has the library inside, `treadle-jit` the compiler of loops, which the
-library finds beside itself, and `onnxruntime-ep-treadle` the execution provider for onnxruntime. The same sources give the same bytes: entries are sorted, and all have one time.
+library finds beside itself, `onnxruntime-ep-treadle` the execution provider for onnxruntime, and `treadle-onnxruntime` the library
+that takes onnxruntime's place. The same sources give the same bytes: entries are sorted, and all have one time.
 """
 
 import base64
@@ -28,12 +29,21 @@ STAGED = BUILD / "wheels-staged"
 REQUIREMENTS = ROOT / "tools" / "requirements-packaging.txt"
 OLDEST_GLIBC = 34  # 2.34 at most: a wheel that needs a newer one is an error
 OLDEST_PYTHON = (3, 11)  # of CPython; the extension keeps to its limited API, which all later ones have
-LARGEST = {"treadle": 8_000_000, "treadle-jit": 16_000_000, "onnxruntime-ep-treadle": 8_000_000}  # bytes
+LARGEST = {  # bytes
+    "treadle": 8_000_000,
+    "treadle-jit": 16_000_000,
+    "onnxruntime-ep-treadle": 8_000_000,
+    "treadle-onnxruntime": 8_000_000,
+}
 # What wheels beside the project's own say of themselves.
 DESCRIPTIONS = {
     "treadle-jit": "What treadle, an ONNX engine, compiles loops by",
     "onnxruntime-ep-treadle": "An execution provider for onnxruntime that runs the loops of models on treadle",
+    "treadle-onnxruntime": "treadle's libonnxruntime.so, by which programs that call onnxruntime run on treadle",
 }
+SCRIPTS = {
+    "treadle-onnxruntime": {"treadle-onnxruntime": "treadle_onnxruntime.__main__:main"}
+}  # beside the project's own
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # when all files in a wheel say they were
 
 
@@ -66,6 +76,7 @@ def wheels() -> list[Wheel]:
         Wheel("treadle", f"{oldest}-abi3", ("engine", "python"), package_files("treadle")),
         Wheel("treadle-jit", "py3-none", ("jit",), {"treadle_jit/__init__.py": marker, **library}),
         Wheel("onnxruntime-ep-treadle", "py3-none", ("engine",), package_files("onnxruntime_ep_treadle")),
+        Wheel("treadle-onnxruntime", "py3-none", ("engine",), package_files("treadle_onnxruntime")),
     ]
 
 
@@ -83,7 +94,7 @@ sys.stdout.write(str(pyproject_metadata.StandardMetadata.from_pyproject(data, ".
 """
     command = [VENV / "bin" / "python", "-c", script]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    scripts = project().get("scripts", {}) if name == "treadle" else {}
+    scripts = project().get("scripts", {}) if name == "treadle" else SCRIPTS.get(name, {})
     entries = "[console_scripts]\n" + "".join(f"{key} = {value}\n" for key, value in sorted(scripts.items()))
     return text, entries if scripts else ""
 
@@ -172,7 +183,7 @@ sys.exit(not asked)
 
 
 def make_wheels() -> list[pathlib.Path]:
-    build("dev_build")
+    build("dev_wheels")
     make_venv(VENV, REQUIREMENTS)
     for folder in (WHEELS, STAGED):
         shutil.rmtree(folder, ignore_errors=True)
