@@ -145,7 +145,7 @@ std::string why_not_whole(int file, uint64_t size) {
 std::string why_not_whole(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return fmt::format("{} cannot be opened: {}", path, std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   std::string why = fstat(file, &info) == 0 && S_ISREG(info.st_mode)
                         ? why_not_whole(file, static_cast<uint64_t>(info.st_size))
                         : "is not a file";
