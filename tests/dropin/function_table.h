@@ -19,6 +19,7 @@
 namespace treadle::table_tests {
 
 constexpr auto kFloat = static_cast<ONNXTensorElementDataType>(1);
+constexpr auto kInt64 = static_cast<ONNXTensorElementDataType>(7);
 constexpr auto kString = ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
 constexpr auto kInt4 = static_cast<ONNXTensorElementDataType>(22);
 

@@ -376,8 +376,7 @@ TEST_F(FunctionTable, TheBodyOfALoopWithoutConditionEndsIt) {
       "g (int64 m, int64 e) => (int64[n] s) { s = Loop (m, \"\") <body = b (int64 i, bool c0) => (bool c1, int64 j) { "
       "c1 = Less(i, e) j = Identity(i) }> }");
   std::vector<int64_t> m{5}, e{2};
-  const Value ms = lend(m, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64),
-              es = lend(e, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+  const Value ms = lend(m, {}, kInt64), es = lend(e, {}, kInt64);
   const auto rows = [&](const OrtSessionOptions* options) {
     const Session session = open(model, options);
     return elements<int64_t>(run(session.get(), {"m", "e"}, {ms.get(), es.get()}, {"s"})[0].get());
