@@ -250,7 +250,7 @@ class Stream(_core.StreamBase, Closable):
     def load(self, snapshot: bytes, *, other_weights: bool = False) -> None:
         """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream.
 
-        `other_weights`: the model's weights may be others, so that streams go on with a newer model.
+        `other_weights`: the contents of the model's constants may be others, so that streams go on with a newer model.
         """
         self._core.load(bytes(snapshot), other_weights)
 

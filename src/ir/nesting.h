@@ -1,6 +1,6 @@
 #pragma once
 // What a walk over all bodies of a graph tells of the whole: how deep it is nested, and whether the calling thread has
-// stack to walk it (base/stack.h), how large its constants are, and which they are.
+// stack to walk it (base/stack.h), and how large its constants are.
 
 #include "ir/graph.h"
 
@@ -14,9 +14,5 @@ Status check_stack(const Graph& graph);
 
 // Bytes of the constants that nodes use, each counted once, and a little for each node.
 size_t constant_bytes(const Graph& graph);
-
-// Tells models of other weights apart: of all constants the types, sizes, first and last bytes, in any order. Two that
-// were trained apart differ in it; it is no proof against who wants them to agree.
-uint64_t fingerprint(const Graph& graph);
 
 }  // namespace treadle::ir

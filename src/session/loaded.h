@@ -10,6 +10,7 @@
 #include "opt/pipeline.h"
 #include "reference/folding.h"
 #include "run/native_cache.h"
+#include "session/fingerprint.h"
 #include "session/inputs.h"
 #include "session/options.h"
 #include "session/weight_files.h"
@@ -41,7 +42,7 @@ struct Loaded {
   std::shared_ptr<wire::MappedFile> text;  // of a model that is text, for errors
   std::string path;                        // of the file; empty for bytes
   std::unique_ptr<ir::Graph> graph;        // as imported, types inferred
-  uint64_t fingerprint = 0;                // of its weights, as they were read
+  Fingerprint fingerprint;                 // of the graph as it was read
   Inputs inputs;
   std::vector<bool> deciding;  // parallel to the inputs: small contents decide branches or shapes
   std::vector<bool> listed;    // likewise: lists that loops read

@@ -202,12 +202,13 @@ Status import(const std::shared_ptr<wire::MappedFile>& from, const std::string& 
     };
   }
   TREADLE_ASSIGN(loaded.graph, model::import_model(from, import));
+  TREADLE_TRY(ir::check_stack(*loaded.graph));
+  loaded.fingerprint = fingerprint(*loaded.graph);
   for (const auto& given : initializers) {
     if (given.found) continue;
     loaded.warnings.push_back(
         fmt::format("the model has no initializer '{}': the one that was given has no effect", given.name));
   }
-  loaded.fingerprint = ir::fingerprint(*loaded.graph);
   for (const auto& [denotation, size, found] : denoted) {
     if (found) continue;
     loaded.warnings.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",

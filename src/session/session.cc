@@ -156,7 +156,7 @@ std::span<const IoInfo> Session::outputs() const {
 const ir::Metadata& Session::metadata() const {
   return impl_->loaded.graph->metadata;
 }
-uint64_t Session::fingerprint() const {
+const session::Fingerprint& Session::fingerprint() const {
   return impl_->loaded.fingerprint;
 }
 const ir::Graph& Session::graph() const {

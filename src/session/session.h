@@ -19,6 +19,7 @@ class NativeCache;
 }
 namespace session {
 class Plan;
+struct Fingerprint;
 struct Planned;
 }  // namespace session
 
@@ -62,8 +63,8 @@ class Session {
   // Options that were given and have no effect on this model, each as a sentence.
   std::span<const std::string> remarks() const;
   std::span<const std::string> model_warnings() const;
-  const ir::Graph& graph() const;  // as imported, types inferred
-  uint64_t fingerprint() const;    // of the model's weights (ir/nesting.h)
+  const ir::Graph& graph() const;                   // as imported, types inferred
+  const session::Fingerprint& fingerprint() const;  // of the graph as it was read
 
   // Runs the model. `outputs`: indices into outputs(); empty means all. `results` are the places of their values, none
   // of which is fed: a tensor of the right type and sizes that is there already is written in place, else replaced.

@@ -98,6 +98,7 @@ class LayoutBuilder {
     }
     layout_->by_position = by_position();
     list_inputs();
+    layout_->identity = StreamIdentity::of(*layout_);
     return std::shared_ptr<const StreamLayout>(std::move(layout_));
   }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stream/identity.h"
 #include "stream/over_time.h"
 #include "stream/stream.h"
 
@@ -52,6 +53,7 @@ struct StreamLayout {
   std::vector<size_t> block_outputs;          // over time: the same, then the states that were found
   bool by_position = false;                   // runs may be made so (RepeatedRun) where all inputs are tensors
   std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
+  StreamIdentity identity;
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,
                                                           StreamOptions options);

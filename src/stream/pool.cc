@@ -138,10 +138,7 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
   if (contains(id)) return error(Code::kInvalidArgument, "the pool has a stream {} already", id);
   if (size() == capacity_) return error(Code::kLimit, "the pool has room for {} streams, not for another", capacity_);
   const StreamLayout &ours = *first_.layout_, &theirs = *stream.layout_;
-  if (ours.to_string() != theirs.to_string()) {
-    return error(Code::kInvalidArgument, "the stream is of another kind:\n{}the pool's are\n{}", theirs.to_string(),
-                 ours.to_string());
-  }
+  TREADLE_TRY(check_same(ours.identity, ours.to_string(), theirs.identity, theirs.to_string(), "the stream", false));
   TREADLE_TRY(check_entries(stream));
   Stream joined = first_;
   if (ours.session == theirs.session) {

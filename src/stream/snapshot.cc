@@ -1,12 +1,13 @@
-// Snapshots of streams. A snapshot begins with a line that names the format, then states the stream's layout and a
-// number that tells its model's weights (a stream of another layout or model refuses the snapshot), then holds numbers
-// and values; each value is its protobuf message behind the message's length.
+// Snapshots of streams. A snapshot begins with a line that names the format, then has the stream's text, which errors
+// show, and the numbers of the stream's identity (a stream of another identity refuses the snapshot), then holds
+// numbers and values; each value is its protobuf message behind the message's length.
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "model/value_file.h"
+#include "stream/identity.h"
 #include "stream/layout.h"
 #include "stream/stream.h"
 #include "wire/mapped_file.h"
@@ -15,12 +16,16 @@ namespace treadle {
 
 namespace {
 
-constexpr std::string_view kMagic = "treadle stream 3\n";
+constexpr std::string_view kFormat = "treadle stream ", kMagic = "treadle stream 4\n";
 static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
 
 class Writer {
  public:
   void number(int64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void identity(const StreamIdentity& identity) {
+    const auto& [graph, weights, roles, bound, found] = identity;
+    for (const uint64_t one : {graph, weights, roles, bound, found}) number(static_cast<int64_t>(one));
+  }
   void text(std::string_view text) {
     number(static_cast<int64_t>(text.size()));
     out_ += text;
@@ -46,7 +51,11 @@ class Reader {
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   Status magic() {
-    if (bytes_.substr(0, kMagic.size()) != kMagic) return error(Code::kInvalidFile, "this is no snapshot of a stream");
+    if (bytes_.substr(0, kFormat.size()) != kFormat) return error(Code::kInvalidFile, "this is no snapshot of a stream");
+    if (bytes_.substr(0, kMagic.size()) != kMagic) {
+      return error(Code::kInvalidFile, "the snapshot is of another format than this version of treadle reads (\"{}\")",
+                   kMagic.substr(0, kMagic.size() - 1));
+    }
     bytes_.remove_prefix(kMagic.size());
     return {};
   }
@@ -56,6 +65,15 @@ class Reader {
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_.remove_prefix(sizeof value);
     return value;
+  }
+  Result<StreamIdentity> identity() {
+    StreamIdentity identity;
+    auto& [graph, weights, roles, bound, found] = identity;
+    for (uint64_t* one : {&graph, &weights, &roles, &bound, &found}) {
+      TREADLE_ASSIGN(const int64_t read, number());
+      *one = static_cast<uint64_t>(read);
+    }
+    return identity;
   }
   Result<std::string_view> text() {
     TREADLE_ASSIGN(const int64_t size, number());
@@ -105,7 +123,7 @@ std::string Stream::to_string() const {
 Result<std::string> Stream::save() const {
   Writer writer;
   writer.text(layout_->to_string());
-  writer.number(static_cast<int64_t>(layout_->session->fingerprint()));
+  writer.identity(layout_->identity);
   writer.number(carried_.pending);
   for (size_t i = 0; i < carried_.states.size(); ++i) {
     writer.number(carried_.is_initial[i]);
@@ -146,15 +164,10 @@ Status Stream::load_found(Source& reader) {
 Status Stream::load(std::string_view snapshot, bool other_weights) {
   Reader reader(snapshot);
   TREADLE_TRY(reader.magic());
-  TREADLE_ASSIGN(const std::string_view layout, reader.text());
-  if (layout != layout_->to_string()) {
-    return error(Code::kInvalidArgument, "the snapshot belongs to another stream:\n{}this one is\n{}", layout,
-                 layout_->to_string());
-  }
-  TREADLE_ASSIGN(const int64_t fingerprint, reader.number());
-  if (!other_weights && static_cast<uint64_t>(fingerprint) != layout_->session->fingerprint()) {
-    return error(Code::kInvalidArgument, "the snapshot belongs to a model with other weights");
-  }
+  TREADLE_ASSIGN(const std::string_view text, reader.text());
+  TREADLE_ASSIGN(const StreamIdentity identity, reader.identity());
+  TREADLE_TRY(
+      check_same(layout_->identity, layout_->to_string(), identity, text, "the snapshot", other_weights));
   Stream loaded(layout_);
   TREADLE_TRY(loaded.reset());
   TREADLE_ASSIGN(loaded.carried_.pending, reader.number());
