@@ -545,8 +545,8 @@ class InferenceSession(_core.SessionBase):
     ) -> Stream:
         """A stream over this model.
 
-        `state`: input -> output pairs that are carried from run to run (those not given are found by names and types,
-        unless `find_state` is off); `initial`: what they begin with, else zeros. `bind`: inputs that stay the same.
+        `state`: input -> output pairs that are carried from run to run (those not given are found by names, types and the
+        graph, unless `find_state` is off; `str` of the stream says how); `initial`: what they begin with, else zeros. `bind`: inputs that stay the same.
         `time`: the axis along which an input is cut into chunks, or an output put together, as a number or as the name
         that the model gives its size. `hop`: samples per run;
         `context`: samples of the window before that a run sees again. Without a hop every push is one run; with `time`,

@@ -1,8 +1,5 @@
 #include "stream/carried.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include "stream/layout.h"
 #include "stream/tensor_slices.h"
 
@@ -10,30 +7,24 @@ namespace treadle {
 
 namespace {
 
-// Sizes of caches begin at nothing; every other open size is a batch of one.
 int64_t first_size(const Dim& dim, const Symbols& symbols) {
   if (dim.is_known()) return dim.value();
   const std::string_view symbol = dim.symbol_name();
   for (const auto& [name, size] : symbols) {
     if (!symbol.empty() && name == symbol) return size;
   }
-  std::string text = dim.to_string();
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const char* growing : {"past", "cache", "seq", "len", "time", "total"}) {
-    if (text.find(growing) != std::string::npos) return 0;
-  }
   return 1;
 }
 
 }  // namespace
 
-Dims first_dims(const Type& type, const Symbols& symbols) {
+Dims first_dims(const Shape& shape, const Symbols& symbols) {
   Dims dims;
-  for (const Dim& dim : type.shape) dims.push_back(first_size(dim, symbols));
+  for (const Dim& dim : shape) dims.push_back(first_size(dim, symbols));
   return dims;
 }
 
-Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols) {
+Result<AnyValue> first_state(const IoInfo& info, const Shape& sizes, const Symbols& symbols) {
   switch (info.type.kind) {
     case Type::Kind::kSequence:
       return AnyValue(Sequence(*info.type.child));
@@ -47,7 +38,7 @@ Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols) {
   if (!info.type.has_shape) {
     return error(Code::kInvalidArgument, "the rank of state '{}' is not known: give its first value", info.name);
   }
-  TREADLE_ASSIGN(Tensor tensor, zeros(info.type.element, first_dims(info.type, symbols)));
+  TREADLE_ASSIGN(Tensor tensor, zeros(info.type.element, first_dims(sizes, symbols)));
   return AnyValue(std::move(tensor));
 }
 
@@ -57,7 +48,7 @@ Result<Carried> Carried::begin(const StreamLayout& layout) {
     first.is_initial.push_back(!state.has_initial && !state.input->has_default);
     first.states.push_back(state.initial);
     if (first.is_initial.back()) {
-      TREADLE_ASSIGN(first.states.back(), first_state(*state.input, {}));
+      TREADLE_ASSIGN(first.states.back(), first_state(*state.input, state.first.shape, {}));
     }
   }
   first.tails.resize(layout.timed.size());

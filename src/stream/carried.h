@@ -33,9 +33,9 @@ struct Carried {
 // Sizes, by the names that the model gives them.
 using Symbols = std::vector<std::pair<std::string_view, int64_t>>;
 
-// Open sizes as in `symbols`, else 1, or 0 of what grows.
-Dims first_dims(const Type& type, const Symbols& symbols);
+// Open sizes as in `symbols`, else 1.
+Dims first_dims(const Shape& shape, const Symbols& symbols);
 // Zeros of these sizes, or what is empty. Errors: kInvalidArgument for a type that has no such value.
-Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols);
+Result<AnyValue> first_state(const IoInfo& info, const Shape& sizes, const Symbols& symbols);
 
 }  // namespace treadle

@@ -3,67 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <optional>
 #include <set>
+
+#include "stream/block_edges.h"
+#include "stream/state_pairs.h"
 
 namespace treadle {
 
 namespace {
 
-constexpr std::array<std::string_view, 30> kRoleWords = {
-    "in",     "out",     "input", "output", "inputs",  "outputs", "next",  "new", "prev",    "previous",
-    "past",   "present", "old",   "init",   "initial", "final",   "last",  "cur", "current", "updated",
-    "before", "after",   "n",     "t",      "tm1",     "y",       "start", "end", "result",  "begin"};
-
-bool is_role_word(std::string_view token) {
-  return std::find(kRoleWords.begin(), kRoleWords.end(), token) != kRoleWords.end();
-}
-
-bool is_number(std::string_view token) {
-  return std::all_of(token.begin(), token.end(), [](unsigned char c) { return std::isdigit(c); });
-}
-
-// "stateN" -> state, n; "h0" -> h, 0; "hn" -> h, n (a letter and its index); "past_key_values.0.key" in words.
-std::vector<std::string> tokens_of(std::string_view name) {
-  std::vector<std::string> tokens;
-  bool open = false;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    if (!std::isalnum(c)) {
-      open = false;
-      continue;
-    }
-    const auto before = static_cast<unsigned char>(i > 0 ? name[i - 1] : 0);
-    const bool boundary = (std::isupper(c) && std::islower(before)) || (!std::isdigit(c) != !std::isdigit(before));
-    if (!open || boundary) tokens.emplace_back();
-    tokens.back().push_back(static_cast<char>(std::tolower(c)));
-    open = true;
-  }
-  if (!tokens.empty() && tokens.back().size() == 2 && (tokens.back()[1] == 'n' || tokens.back()[1] == 't') &&
-      !is_role_word(tokens.back())) {
-    const std::string last = tokens.back();
-    tokens.back() = last.substr(0, 1);
-    tokens.push_back(last.substr(1));
-  }
-  return tokens;
-}
-
-bool compatible(const Type& a, const Type& b) {
-  if (!same_structure(a, b)) return false;
-  if (!a.has_shape || !b.has_shape) return true;
-  if (a.rank() != b.rank()) return false;
-  for (size_t i = 0; i < a.shape.size(); ++i) {
-    if (a.shape[i].is_known() && b.shape[i].is_known() && !same(a.shape[i], b.shape[i])) return false;
-  }
-  return true;
-}
-
 std::string names_of(std::span<const IoInfo> infos) {
   std::string names;
   for (const IoInfo& info : infos) names += (names.empty() ? "" : ", ") + info.name;
   return names.empty() ? "none" : names;
+}
+
+size_t position(const Session& session, std::string_view input) {
+  const auto& inputs = session.graph().top().inputs;
+  const auto at = std::find_if(inputs.begin(), inputs.end(), [&](const ir::Value* v) { return v->name == input; });
+  return static_cast<size_t>(at - inputs.begin());
+}
+
+// In the session of the layout, whose sizes have names of their own.
+void find_first_sizes(StreamLayout& layout) {
+  std::vector<stream::StatePair> pairs;
+  for (const StreamLayout::State& s : layout.states)
+    pairs.push_back({position(*layout.session, s.input->name), s.output});
+  if (pairs.empty()) return;
+  std::vector<stream::FirstSizes> found = stream::first_sizes(layout.session->graph(), pairs);
+  for (size_t i = 0; i < pairs.size(); ++i) layout.states[i].first = std::move(found[i]);
 }
 
 class LayoutBuilder {
@@ -85,12 +54,14 @@ class LayoutBuilder {
     TREADLE_TRY(take_states());
     if (options_.find_state) find_states();
     TREADLE_TRY(take_initial());
+    find_first_sizes(*layout_);
     if (layout_->timed.empty() && (options_.hop > 0 || options_.context > 0)) TREADLE_TRY(find_time());
     for (const IoInfo& info : session().inputs()) {
       if (is_free(info)) layout_->given.push_back(&info);
     }
     TREADLE_TRY(sort_outputs());
     if (!layout_->timed.empty() && options_.hop == 0 && options_.context == 0) TREADLE_TRY(find_over_time());
+    if (layout_->hop > 0 && layout_->context == 0) find_edges();
     layout_->block_outputs = layout_->run_outputs;
     if (layout_->over_time) {
       const size_t of_model = session().outputs().size();
@@ -207,11 +178,11 @@ class LayoutBuilder {
                      names_of(session().outputs()));
       }
       const Type& type = session().outputs()[*index].type;
-      if (type.is_known() && info->type.is_known() && !compatible(info->type, type)) {
+      if (type.is_known() && info->type.is_known() && !stream::compatible(info->type, type)) {
         return error(Code::kInvalidArgument, "state '{}' is {}, but '{}' is {}", in, info->type.to_string(), out,
                      type.to_string());
       }
-      layout_->states.push_back({info, *index, {}});
+      layout_->states.push_back({.input = info, .output = *index});
     }
     return {};
   }
@@ -221,32 +192,29 @@ class LayoutBuilder {
                        [&](const StreamLayout::State& s) { return s.output == index; });
   }
 
-  bool may_pair(const IoInfo& in, size_t out, bool numbers) const {
-    const IoInfo& info = session().outputs()[out];
-    return is_free(in) && !in.has_default && !is_state_output(out) && compatible(in.type, info.type) &&
-           state_stem(in.name, numbers) == state_stem(info.name, numbers);
+  void find_states() {
+    stream::Unpaired unpaired;
+    unpaired.is_fed = !layout_->timed.empty();
+    const auto inputs = session().inputs();
+    for (const IoInfo& info : inputs) unpaired.inputs.push_back(is_free(info) && !info.has_default);
+    for (size_t i = 0; i < session().outputs().size(); ++i) unpaired.outputs.push_back(!is_state_output(i));
+    for (stream::FoundPair& pair : stream::find_state_pairs(session(), std::move(unpaired))) {
+      const IoInfo* input = &inputs[pair.input];
+      layout_->states.push_back({.input = input, .output = pair.output, .found = std::move(pair.how)});
+      taken_.push_back(input);
+    }
   }
 
-  // A pair counts only where neither side has a second candidate.
-  void find_states() {
-    for (const bool numbers : {false, true}) {
-      for (const IoInfo& in : session().inputs()) {
-        std::optional<size_t> match;
-        size_t candidates = 0;
-        for (size_t out = 0; out < session().outputs().size(); ++out) {
-          if (!may_pair(in, out, numbers)) continue;
-          match = out;
-          ++candidates;
-        }
-        if (candidates != 1) continue;
-        const auto inputs = session().inputs();
-        if (std::count_if(inputs.begin(), inputs.end(),
-                          [&](const IoInfo& other) { return may_pair(other, *match, numbers); }) != 1) {
-          continue;
-        }
-        layout_->states.push_back({&in, *match, {}, false, true});
-        taken_.push_back(&in);
-      }
+  // A model that takes blocks of one size was made for them; one that takes any may have been made for whole signals.
+  void find_edges() {
+    const ir::Graph& graph = session().graph();
+    std::vector<const ir::Value*> states;
+    for (const StreamLayout::State& s : layout_->states)
+      states.push_back(graph.top().inputs[position(session(), s.input->name)]);
+    for (StreamLayout::Timed& t : layout_->timed) {
+      const Type& type = t.input->type;
+      if (!type.has_shape || type.shape[static_cast<size_t>(t.axis)].is_known()) continue;
+      t.edges = stream::edges_of_blocks(graph, graph.top().inputs[position(session(), t.input->name)], t.axis, states);
     }
   }
 
@@ -391,20 +359,6 @@ class LayoutBuilder {
 
 }  // namespace
 
-std::string state_stem(std::string_view name, bool numbers) {
-  constexpr std::string_view kCache = "past_key_values";  // against "present"
-  std::vector<std::string> tokens =
-      tokens_of(name.substr(0, kCache.size()) == kCache ? name.substr(kCache.size()) : name);
-  if (numbers && tokens.size() > 1 && is_number(tokens.back())) tokens.pop_back();
-  std::string stem;
-  for (const std::string& token : tokens) {
-    if (is_role_word(token)) continue;
-    if (!stem.empty()) stem += ' ';
-    stem += token;
-  }
-  return stem.empty() ? std::string(name) : stem;
-}
-
 Result<std::shared_ptr<const StreamLayout>> StreamLayout::make(std::shared_ptr<const Session> session,
                                                                StreamOptions options) {
   return LayoutBuilder(std::move(session), std::move(options)).build();
@@ -432,43 +386,12 @@ Result<std::shared_ptr<const StreamLayout>> StreamLayout::on(std::shared_ptr<con
   }
   layout->session = std::move(other);
   layout->over_time = std::move(blocks);
+  find_first_sizes(*layout);
   return std::shared_ptr<const StreamLayout>(std::move(layout));
 }
 
 const std::string& StreamLayout::state_name(size_t state) const {
   return state < states.size() ? states[state].input->name : over_time->states[state - states.size()];
-}
-
-std::string StreamLayout::to_string() const {
-  const auto outs = session->outputs();
-  std::string text = over_time ? fmt::format("stream over time: blocks of {} samples, {} in the first, delay {}\n",
-                                             over_time->hop, over_time->first, over_time->delay)
-                     : hop > 0 ? fmt::format("stream: a run per {} samples, {} of context\n", hop, context)
-                               : fmt::format("stream: a run per push, {} samples of context\n", context);
-  for (const State& s : states) {
-    text += fmt::format("  state  {} <- {}  {}{}\n", s.input->name, outs[s.output].name, s.input->type.to_string(),
-                        s.found ? "  (found by name)" : "");
-  }
-  if (over_time) {
-    for (const std::string& name : over_time->states) text += fmt::format("  state  {}  (found)\n", name);
-  }
-  for (const Timed& t : timed) {
-    text += fmt::format("  time   {} along axis {}  {}{}\n", t.input->name, t.axis, t.input->type.to_string(),
-                        t.found ? "  (found)" : "");
-  }
-  for (const auto& [name, value] : bound) text += fmt::format("  bound  {}  {}\n", name, value.type().to_string());
-  for (const IoInfo* info : given) {
-    text += fmt::format("  given  {} with each push  {}\n", info->name, info->type.to_string());
-  }
-  for (const Output& o : outputs) {
-    text += fmt::format("  output {}  {}, {}\n", outs[o.index].name, outs[o.index].type.to_string(),
-                        over_time && o.time_axis >= 0 ? fmt::format("frames along axis {}", o.time_axis)
-                        : over_time                   ? std::string("so far")
-                        : hop == 0                    ? std::string("as it is")
-                        : o.time_axis >= 0            ? fmt::format("joined along axis {}", o.time_axis)
-                                                      : std::string("stacked"));
-  }
-  return text;
 }
 
 }  // namespace treadle

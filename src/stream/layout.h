@@ -7,6 +7,7 @@
 
 #include "stream/identity.h"
 #include "stream/over_time.h"
+#include "stream/state_paths.h"
 #include "stream/stream.h"
 
 namespace treadle {
@@ -15,16 +16,18 @@ struct StreamLayout {
   struct State {
     const IoInfo* input;
     size_t output;  // index into Session::outputs()
-    AnyValue initial;
+    AnyValue initial = {};
     bool has_initial = false;
-    bool found = false;  // by name, not given
-    size_t at = 0;       // among `inputs`
+    std::string found = {};         // how, where it was not given
+    stream::FirstSizes first = {};  // of a tensor of known rank
+    size_t at = 0;                  // among `inputs`
   };
   struct Timed {
     const IoInfo* input;
     int64_t axis;
     bool found = false;
-    size_t at = 0;  // among `inputs`
+    size_t at = 0;           // among `inputs`
+    std::string edges = {};  // where the edges of blocks show (stream/block_edges.h)
   };
   struct Output {
     size_t index;            // into Session::outputs()
@@ -62,12 +65,8 @@ struct StreamLayout {
                                                  std::shared_ptr<const OverTime> over_time) const;
   // Declared ones, then those found in a model that is streamed over time.
   const std::string& state_name(size_t state) const;
-  std::string to_string() const;
+  // For people. Without `remarks`: the roles alone, not how they were found and what to look out for.
+  std::string to_string(bool remarks = true) const;
 };
-
-// Names of one state before and after a run say so in many ways (state/stateN, h0/hn, x_in/x_out, past.0.key and
-// present.0.key). What is left when the words for "before" and "after" are taken away; with `numbers`, a number at the
-// end counts as such a word.
-std::string state_stem(std::string_view name, bool numbers);
 
 }  // namespace treadle

@@ -138,7 +138,8 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
   if (contains(id)) return error(Code::kInvalidArgument, "the pool has a stream {} already", id);
   if (size() == capacity_) return error(Code::kLimit, "the pool has room for {} streams, not for another", capacity_);
   const StreamLayout &ours = *first_.layout_, &theirs = *stream.layout_;
-  TREADLE_TRY(check_same(ours.identity, ours.to_string(), theirs.identity, theirs.to_string(), "the stream", false));
+  TREADLE_TRY(
+      check_same(ours.identity, ours.to_string(false), theirs.identity, theirs.to_string(false), "the stream", false));
   TREADLE_TRY(check_entries(stream));
   Stream joined = first_;
   if (ours.session == theirs.session) {

@@ -211,7 +211,8 @@ Status Push::settle_states() {
   if (!block_.session) return {};
   for (size_t i = 0; i < settled_.size(); ++i) {
     if (!carried_->is_initial[i]) continue;
-    TREADLE_ASSIGN(settled_[i], treadle::first_state(*layout_->states[i].input, symbols()));
+    TREADLE_ASSIGN(settled_[i],
+                   treadle::first_state(*layout_->states[i].input, layout_->states[i].first.shape, symbols()));
   }
   if (block_.gives_found && carried_->found.empty()) found_.resize(layout_->over_time->states.size());
   return {};
@@ -438,7 +439,7 @@ Status Push::give_nothing(size_t output, AnyValue& place) {
     return {};
   }
   Dims dims = carried_->last_dims[output];
-  if (dims.empty() && !type.shape.empty()) dims = first_dims(type, symbols());
+  if (dims.empty() && !type.shape.empty()) dims = first_dims(type.shape, symbols());
   if (role.time_axis >= 0 && role.time_axis < static_cast<int64_t>(dims.size())) {
     dims[static_cast<size_t>(role.time_axis)] = 0;
   } else {

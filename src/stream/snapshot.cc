@@ -51,7 +51,8 @@ class Reader {
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   Status magic() {
-    if (bytes_.substr(0, kFormat.size()) != kFormat) return error(Code::kInvalidFile, "this is no snapshot of a stream");
+    if (bytes_.substr(0, kFormat.size()) != kFormat)
+      return error(Code::kInvalidFile, "this is no snapshot of a stream");
     if (bytes_.substr(0, kMagic.size()) != kMagic) {
       return error(Code::kInvalidFile, "the snapshot is of another format than this version of treadle reads (\"{}\")",
                    kMagic.substr(0, kMagic.size() - 1));
@@ -122,7 +123,7 @@ std::string Stream::to_string() const {
 
 Result<std::string> Stream::save() const {
   Writer writer;
-  writer.text(layout_->to_string());
+  writer.text(layout_->to_string(false));
   writer.identity(layout_->identity);
   writer.number(carried_.pending);
   for (size_t i = 0; i < carried_.states.size(); ++i) {
@@ -166,8 +167,7 @@ Status Stream::load(std::string_view snapshot, bool other_weights) {
   TREADLE_TRY(reader.magic());
   TREADLE_ASSIGN(const std::string_view text, reader.text());
   TREADLE_ASSIGN(const StreamIdentity identity, reader.identity());
-  TREADLE_TRY(
-      check_same(layout_->identity, layout_->to_string(), identity, text, "the snapshot", other_weights));
+  TREADLE_TRY(check_same(layout_->identity, layout_->to_string(false), identity, text, "the snapshot", other_weights));
   Stream loaded(layout_);
   TREADLE_TRY(loaded.reset());
   TREADLE_ASSIGN(loaded.carried_.pending, reader.number());

@@ -16,11 +16,11 @@ Result<std::vector<AnyValue>> silence(const StreamLayout& layout, int64_t sample
   for (const StreamLayout::Timed& timed : layout.timed) {
     IoInfo info = *timed.input;
     if (info.type.has_shape) info.type.shape[static_cast<size_t>(timed.axis)] = samples;
-    TREADLE_ASSIGN(AnyValue value, first_state(info, {}));
+    TREADLE_ASSIGN(AnyValue value, first_state(info, info.type.shape, {}));
     values.push_back(std::move(value));
   }
   for (const IoInfo* info : layout.given) {
-    TREADLE_ASSIGN(AnyValue value, first_state(*info, {}));
+    TREADLE_ASSIGN(AnyValue value, first_state(*info, info->type.shape, {}));
     values.push_back(std::move(value));
   }
   return values;
