@@ -176,7 +176,7 @@ treadle_status* infer(void* context, treadle_inference* inference) {
     size_t index = 0;
     py::for_each(results.get(), [&](PyObject* result) {  // (element type, sizes), or None
       const size_t output = index++;
-      if (py::is_none(result)) return;
+      if (py::is_none(result) || output >= treadle_node_output_count(node)) return;
       const py::Object element = py::steal(PySequence_GetItem(result, 0)),
                        sizes = py::steal(PySequence_GetItem(result, 1));
       if (py::is_none(sizes.get())) return;

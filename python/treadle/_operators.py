@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -119,6 +120,26 @@ def _results(name: str, returned: Any, count: int, types: Sequence[str], dtypes:
     return arrays
 
 
+def _inferred(name: str, returned: Any, most: int) -> list[Any]:
+    """For each output None, or element type 0 (as declared) and the sizes that `infer` returned."""
+    outputs = returned if isinstance(returned, tuple) else (returned,)
+    if len(outputs) > most:
+        raise ValueError(f"infer of operator {name} returned sizes of {len(outputs)} outputs, expected at most {most}")
+    return [None if own is None else (0, _sizes(name, i, own)) for i, own in enumerate(outputs)]
+
+
+def _sizes(name: str, output: int, returned: Any) -> list[int | str | None]:
+    try:
+        if isinstance(returned, str | Mapping):
+            raise TypeError
+        return [size if size is None or isinstance(size, str) else operator.index(size) for size in returned]
+    except TypeError:
+        raise TypeError(
+            f"infer of operator {name} returned {returned!r} as the sizes of output {output}, expected a list of numbers, "
+            "names and None"
+        ) from None
+
+
 def op(
     name: str,
     *,
@@ -163,10 +184,7 @@ def op(
             shapes = [None if found is None else found[1] for found in types]
             if infer is None or any(found is not None and found[1] is None for found in types):
                 return []
-            sizes = infer(*shapes, **attributes)
-            return [
-                None if own is None else (0, list(own)) for own in (sizes if isinstance(sizes, tuple) else (sizes,))
-            ]
+            return _inferred(name, infer(*shapes, **attributes), len(output_types))
 
         _core.register_operator(
             domain,

@@ -318,6 +318,35 @@ def test_outputs_that_are_several():
     assert both.run(None, {"x": X})[1] == 3
 
 
+@pytest.mark.parametrize(
+    "returned", [5, "ab", {"a": 1}, [2.5], [[3]], [Opaque()]], ids=str.split("number text dict fraction list object")
+)
+def test_what_infer_returns_is_sizes_or_an_error(returned):
+    @treadle.op("test::Infers", outputs=["tensor(float)"], infer=lambda x: returned)
+    def infers(x):
+        return x
+
+    with pytest.raises(
+        TypeError, match="infer of operator test::Infers returned .* as the sizes of output 0, expected"
+    ):
+        session("g (float[4] x) => (y) { y = test.Infers (x) }")
+
+
+def test_infer_says_sizes_of_more_outputs_than_a_node_has():
+    sizes = ([4], [])
+
+    @treadle.op("test::Two", outputs=["tensor(float)", "tensor(int64)"], infer=lambda x: sizes)
+    def two(x):
+        return x, len(x)
+
+    made = session("g (float[4] x) => (y) { y = test.Two (x) }")
+    assert made.get_outputs()[0].shape == [4]
+    np.testing.assert_array_equal(made.run(None, {"x": X})[0], X)
+    sizes = ([4], [], [1])
+    with pytest.raises(ValueError, match="infer of operator test::Two returned sizes of 3 outputs, expected at most 2"):
+        session("g (float[4] x) => (y) { y = test.Two (x) }")
+
+
 def test_sizes_that_the_model_states():
     """A model's own words about an operator's result are no promise of the operator: results behind it are right."""
 

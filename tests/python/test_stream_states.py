@@ -401,7 +401,6 @@ def test_what_is_no_state():
         "g (float[N] x) => (float[N] y) { y = Tanh (x) }",
         "g (float[N] x, float[N] w) => (float[N] y) { y = Mul (x, w) }",
         "g (float[N] x, float[N] w) => (float[N] y, float[N] echo) { y = Mul (x, w)  echo = Identity (w) }",
-        "g (float[N] left, float[N] right) => (float[M] y) { y = Concat <axis = 0> (left, right) }",
         "g (float[N] mix) => (float[M] enhanced) { enhanced = Concat <axis = 0> (mix, mix) }",
     ):
         assert "  state  " not in str(parsed(text).stream()), text
