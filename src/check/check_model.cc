@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "model/functions.h"
 #include "model/import.h"
+#include "model/newest_versions.h"
 #include "model/other_formats.h"
 #include "model/text_file.h"
 #include "wire/parse.h"
@@ -91,8 +92,7 @@ void Walk::check_ir_version() {
 
 namespace {
 
-// What this build knows of.
-constexpr int64_t kNewestOnnxOpset = 28, kNewestMlOpset = 5;
+using model::kNewestMlOpset, model::kNewestOnnxOpset;
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "model/gradients.h"
 #include "model/importer.h"
 #include "model/missing_operators.h"
+#include "model/newest_versions.h"
 #include "model/node_order.h"
 #include "model/text_file.h"
 #include "model/types.h"
@@ -28,8 +29,8 @@ struct Domain {
   bool refuses_newer, implied;
 };
 constexpr Domain kDomains[] = {
-    {"", 28, true, false},
-    {"ai.onnx.ml", 5, true, true},
+    {"", kNewestOnnxOpset, true, false},
+    {"ai.onnx.ml", kNewestMlOpset, true, true},
     {"ai.onnx.preview.training", 1, true, false},
     {"com.microsoft", 1, false, true},
 };

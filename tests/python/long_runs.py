@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 BIG = 40_000_000  # floats of a tensor whose size alone makes a run long
 OPSETS = {
-    "": 28,
+    "": 29,
     "ai.onnx.ml": 5,
     "ai.onnx.preview": 1,
     "ai.onnx.preview.training": 1,
@@ -304,6 +304,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     "Gather: rows": ("y = Gather(x, i)", lambda: {"x": floats(50_000, 100), "i": integers(50_000, 300_000)}),
     "GatherElements": ("y = GatherElements(x, i)", lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4)}),
     "GatherND": ("y = GatherND(x, i)", lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4, 1)}),
+    "GroupedMatMul": (
+        "y = GroupedMatMul(x, w, g)",
+        lambda: {"x": floats(8000, 64), "w": floats(8, 64, 64), "g": integers(8, 8000, 2)},
+    ),
     "NonZero": ("y = NonZero(x)", lambda: {"x": flags(4, 4_000_000)}),
     "OneHot": (f"d = {ints(100)} v = {ints(0, 1)} y = OneHot(x, d, v)", lambda: {"x": integers(100, BIG // 40)}),
     "Pad": (f"p = {ints(500, 500, 500, 500)} y = Pad(x, p)", large),
