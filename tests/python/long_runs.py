@@ -99,16 +99,13 @@ NO_LONG_RUN = {
 } | {
     f"com.microsoft.{name}": "becomes operators that have a case each"
     for name in (
-        "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout",
-        "BitmaskDropout", "BranchwiseRMSNorm", "CausalConvWithState", "ConvTransposeWithDynamicPads",
-        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "EngramGate", "ExpandDims", "FastGelu",
-        "FusedConv", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm",
-        "GatherBlockQuantized", "GatherND", "Gelu", "GemmFastGelu", "GemmaRotaryEmbedding", "GridSample", "GroupNorm",
-        "GroupQueryAttention", "HyperConnectionPostMix", "HyperConnectionPreMix", "LinearAttention",
-        "LinearAttentionGate", "MRotaryEmbedding", "MatMulBnb4", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv",
-        "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention", "Pad", "QEmbedLayerNormalization", "QMoE",
-        "QuickGelu", "Range", "RelativePositionBias", "RemovePadding", "RestorePadding", "RotaryEmbedding",
-        "SampleOp", "ScaledSiLU", "SkipGroupNorm", "SparseAttention", "SparseToDenseMatMul", "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
+        "BiasDropout", "BitmaskBiasDropout", "BitmaskDropout", "BranchwiseRMSNorm", "CausalConvWithState",
+        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "EngramGate", "ExpandDims",
+        "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GatherBlockQuantized", "GemmaRotaryEmbedding",
+        "HyperConnectionPostMix", "HyperConnectionPreMix", "LinearAttention", "LinearAttentionGate",
+        "MRotaryEmbedding", "MatMulBnb4", "PackedAttention", "PackedMultiHeadAttention",
+        "QEmbedLayerNormalization", "QMoE", "Range", "RelativePositionBias", "RemovePadding", "RestorePadding",
+        "SampleOp", "ScaledSiLU", "SparseAttention", "SparseToDenseMatMul", "WordConvEmbedding",
     )
 }  # fmt: skip
 
@@ -716,6 +713,89 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
             "c": np.ones(20_000, np.int64) + np.arange(20_000) // 19_999,
             "m": np.zeros(1, np.int64),
         },
+    ),
+    "com.microsoft.Attention": (
+        "y = com.microsoft.Attention<num_heads = 8>(x, w, b)",
+        lambda: {"x": floats(1, 2048, 512), "w": floats(512, 1536), "b": floats(1536)},
+    ),
+    "com.microsoft.MultiHeadAttention": (
+        "y = com.microsoft.MultiHeadAttention<num_heads = 8>(q, q, q)",
+        lambda: {"q": floats(1, 3000, 512)},
+    ),
+    "com.microsoft.GroupQueryAttention": (
+        "y, k, v = com.microsoft.GroupQueryAttention<num_heads = 8, kv_num_heads = 2>(q, p, p, , , l, t)",
+        lambda: {
+            "q": floats(1, 3000, 512),
+            "p": floats(1, 3000, 128),
+            "l": np.int32([2999]),
+            "t": np.array(3000, np.int32),
+        },
+    ),
+    "com.microsoft.BiasGelu": (
+        "y = com.microsoft.BiasGelu(x, b)",
+        lambda: {"x": floats(BIG // 1000, 1000), "b": floats(1000)},
+    ),
+    "com.microsoft.FastGelu": ("y = com.microsoft.FastGelu(x)", lambda: {"x": floats(BIG)}),
+    "com.microsoft.QuickGelu": ("y = com.microsoft.QuickGelu(x)", lambda: {"x": floats(BIG)}),
+    "com.microsoft.Gelu": ("y = com.microsoft.Gelu(x)", lambda: {"x": floats(BIG)}),
+    "com.microsoft.BiasSoftmax": (
+        "y = com.microsoft.BiasSoftmax<axis = 1, is_inner_broadcast = 0>(x, b)",
+        lambda: {"x": floats(10_000, 1000), "b": floats(10_000, 1000)},
+    ),
+    "com.microsoft.FusedMatMul": ("y = com.microsoft.FusedMatMul<transB = 1>(a, b)", square(1500)),
+    "com.microsoft.TransposeMatMul": ("y = com.microsoft.TransposeMatMul<transB = 1>(a, b)", square(1500)),
+    "com.microsoft.FusedGemm": ('y = com.microsoft.FusedGemm<activation = "Relu">(a, b)', square(1500)),
+    "com.microsoft.GemmFastGelu": ("y = com.microsoft.GemmFastGelu(a, b)", square(1500)),
+    "com.microsoft.FusedConv": (
+        'y = com.microsoft.FusedConv<activation = "Relu">(x, w)',
+        lambda: {"x": floats(1, 64, 200, 200), "w": floats(64, 64, 3, 3)},
+    ),
+    "com.microsoft.NhwcConv": (
+        "y = com.microsoft.NhwcConv(x, w)",
+        lambda: {"x": floats(1, 200, 200, 64), "w": floats(64, 64, 3, 3)},
+    ),
+    "com.microsoft.NhwcFusedConv": (
+        'y = com.microsoft.NhwcFusedConv<activation = "Relu">(x, w)',
+        lambda: {"x": floats(1, 200, 200, 64), "w": floats(64, 64, 3, 3)},
+    ),
+    "com.microsoft.NhwcMaxPool": (
+        "y = com.microsoft.NhwcMaxPool<kernel_shape = [9, 9]>(x)",
+        lambda: {"x": integers(255, 1, 2000, 1000, 8, dtype=np.uint8)},
+    ),
+    "com.microsoft.GridSample": (
+        "y = com.microsoft.GridSample(x, g)",
+        lambda: {"x": floats(1, 8, 500, 500), "g": floats(1, 1000, 1000, 2)},
+    ),
+    "com.microsoft.ConvTransposeWithDynamicPads": (
+        "y = com.microsoft.ConvTransposeWithDynamicPads(x, w, p)",
+        lambda: {"x": floats(1, 64, 150, 150), "w": floats(64, 64, 3, 3), "p": np.zeros(4, np.int64)},
+    ),
+    "com.microsoft.RotaryEmbedding": (
+        "y = com.microsoft.RotaryEmbedding(x, p, c, s)",
+        lambda: {"x": floats(4, 4096, 1024), "p": np.zeros(1, np.int64), "c": floats(4096, 64), "s": floats(4096, 64)},
+    ),
+    "com.microsoft.SkipGroupNorm": (
+        "y = com.microsoft.SkipGroupNorm<groups = 8, activation = 0>(x, w, w, z)",
+        lambda: {"x": floats(1, 800, 800, 16), "w": floats(16), "z": floats(1, 800, 800, 16)},
+    ),
+    "com.microsoft.GroupNorm": (
+        "y = com.microsoft.GroupNorm<groups = 8, activation = 1>(x, w, w)",
+        lambda: {"x": floats(1, 800, 800, 16), "w": floats(16)},
+    ),
+    "com.microsoft.Unique": ("y, i, c = com.microsoft.Unique(x)", lambda: {"x": floats(2_000_000)}),
+    "com.microsoft.Pad": ("y = com.microsoft.Pad(x, p)", lambda: {"x": floats(1, BIG), "p": np.array([0, 1, 0, 1])}),
+    "com.microsoft.Trilu": ("y = com.microsoft.Trilu(x)", lambda: {"x": floats(6000, 6000)}),
+    "com.microsoft.GatherND": (
+        "y = com.microsoft.GatherND(x, i)",
+        lambda: {"x": floats(1000, 16), "i": integers(1000, 4_000_000, 1)},
+    ),
+    "com.microsoft.BiasSplitGelu": (
+        "y = com.microsoft.BiasSplitGelu(x, b)",
+        lambda: {"x": floats(2, 4096, 2560), "b": floats(2560)},
+    ),
+    "com.microsoft.BiasAdd": (
+        "y = com.microsoft.BiasAdd(x, b, z)",
+        lambda: {"x": floats(8, 8192, 320), "b": floats(320), "z": floats(8, 8192, 320)},
     ),
     "com.microsoft.CDist": ("y = com.microsoft.CDist(a, b)", square(1500)),
     "com.microsoft.CropAndResize": (
