@@ -14,7 +14,7 @@ CLIENT = pathlib.Path(__file__).parent / "clients" / "provider_models.py"
 
 # Of the models, how many the provider takes nodes of. Before 1.27 values that bodies capture stand in the way, in 1.23
 # claims in several graphs of one model as well.
-TAKEN = {"1.23.2": 26, "1.24.4": 30, "1.25.1": 30, "1.26.0": 30, "1.27.0": 46, "1.32.0": 47}
+TAKEN = {"1.23.2": 26, "1.24.4": 60, "1.25.1": 60, "1.26.0": 60, "1.27.0": 64, "1.32.0": 65}
 
 
 def environment(installed, version) -> dict[str, str]:
