@@ -111,7 +111,8 @@ def _pack(codes: _Bytes, bits: int) -> _Bytes:
     """Puts codes along the last axis into bytes, the first code lowest."""
     each = 8 // bits
     grouped = codes.reshape(*codes.shape[:-1], -1, each) << (np.arange(each, dtype=np.uint8) * bits)
-    return np.bitwise_or.reduce(grouped, axis=-1)
+    packed: _Bytes = np.bitwise_or.reduce(grouped, axis=-1)
+    return packed
 
 
 def _fill_last_byte(codes: _Bytes, rows: int, each: int, block: int) -> _Bytes:
