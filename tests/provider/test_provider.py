@@ -241,6 +241,7 @@ def test_no_iterations_and_other_sizes_on_one_session():
         assert_same(session.run(None, feeds), reference.run(None, feeds))
 
 
+@pytest.mark.skipif(VERSION < 27, reason="older ones hand no captures to providers")
 def test_the_body_of_a_loop_without_condition_ends_it():
     text = (
         HEAD
