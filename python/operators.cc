@@ -204,8 +204,8 @@ void add_formals(treadle_operator* op, PyObject* formals, decltype(&treadle_oper
   py::for_each(formals, [&](PyObject* formal) {
     const py::Object name = py::steal(PySequence_GetItem(formal, 0)), type = py::steal(PySequence_GetItem(formal, 1)),
                      arity = py::steal(PySequence_GetItem(formal, 2));
-    const std::string type_text(py::text(type.get()));
-    check(add(op, py::text(name.get()).data(), type_text.empty() ? nullptr : type_text.c_str(),
+    const std::string name_text(py::text(name.get())), type_text(py::text(type.get()));
+    check(add(op, name_text.c_str(), type_text.empty() ? nullptr : type_text.c_str(),
               static_cast<treadle_arity>(py::from<int>(arity.get()))));
   });
 }
@@ -221,7 +221,8 @@ void register_operator(const char* domain, const char* name, int since, PyObject
   py::for_each(attributes, [&](PyObject* attribute) {  // (name, whether it is required)
     const py::Object own = py::steal(PySequence_GetItem(attribute, 0)),
                      required = py::steal(PySequence_GetItem(attribute, 1));
-    check(treadle_operator_attribute(created, py::text(own.get()).data(), py::from<bool>(required.get())));
+    const std::string name_text(py::text(own.get()));
+    check(treadle_operator_attribute(created, name_text.c_str(), py::from<bool>(required.get())));
   });
   treadle_operator_any_attributes(created, any_attributes);
   treadle_operator_pure(created, pure);
@@ -229,7 +230,7 @@ void register_operator(const char* domain, const char* name, int since, PyObject
   const treadle_operator_functions table = {sizeof table, functions.get(), make_kernel, free_kernel,
                                             compute,      infer,           release};
   check(treadle_operator_set_functions(created, &table));
-  functions.release();  // release() has it
+  [[maybe_unused]] const Operator* const held = functions.release();  // by release()
   check(treadle_operator_register(created));
 }
 
