@@ -226,7 +226,7 @@ Status prepare_pad(PadPlan* plan, PadMode mode, size_t width, std::span<const in
                    crop_before + crop_after, d, dims[d]);
     const bool grows = before[d] > 0 || after[d] > 0;
     if (size == 0 && grows && mode != PadMode::kConstant) {
-      return error(Code::kRuntime, "Pad repeats elements of an axis that has none");
+      return error(Code::kRuntime, "Pad repeats elements of an axis that has none, expected at least one");
     }
     plan->in_dims[d] = size;
     plan->before[d] = std::max<int64_t>(before[d], 0);

@@ -174,7 +174,9 @@ class Specializer {
   Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
     const bool is_of_model = status.code() == Code::kNotImplemented || status.code() == Code::kInternal;
     const bool said = is_of_model && !is_behind_failure(*node);
-    if (!lowers_ || said || status.code() == Code::kCancelled) return status;
+    if (!lowers_ || said || status.code() == Code::kCancelled) {
+      return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
+    }
     if (aim_ == Aim::kCheck && !is_left_to_run(*node, region)) return status;
     const OpDef& op = require_op("Trap", "treadle");
     // The model is sound for other sizes.

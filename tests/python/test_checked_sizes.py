@@ -122,3 +122,14 @@ def test_sizes_that_data_decides_are_checked_in_the_run(tier):
             session.run(None, given)
         else:
             assert f"input has shape [{kept},4,2]" in refusal(session, given)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_refusal_in_a_loop_is_said_by_the_run(tier):
+    text = """<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g (float[n,k] x, int64 trips) => (y) {
+        y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, float[n,1] u) {
+            c2 = Identity(c)  u = ai.onnx.ml.LinearRegressor <coefficients = [1.0, 2.0]> (x) }> }"""
+    session = opened(text, tier)
+    narrow = np.ones((3, 1), np.float32)
+    assert "body, iteration 0" in refusal(session, {"x": narrow, "trips": np.array(2)})
+    assert session.run(None, {"x": narrow, "trips": np.array(0)})[0].shape[0] == 0

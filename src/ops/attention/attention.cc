@@ -75,7 +75,7 @@ Status check_agreement(const InferContext& ctx, const Shapes& s) {
   for (size_t i = 0; i < 3; ++i) {
     const Shape *q = ctx.shape(kQuery), *other = ctx.shape(i);
     if (q && other && q->size() != other->size()) {
-      return error(Code::kInvalidArgument, "Q, K and V need the same rank, found {} and {}", to_string(*q),
+      return error(Code::kInvalidArgument, "Q, K and V have shapes {} and {}, expected equal ranks", to_string(*q),
                    to_string(*other));
     }
   }
@@ -172,8 +172,8 @@ Result<Shapes> read_shapes(const InferContext& ctx) {
   TREADLE_TRY(read_past(ctx, kPastKey, s.k, s.past));
   TREADLE_TRY(read_past(ctx, kPastValue, s.v, past_values));
   if (differ(s.past, past_values)) {
-    return error(Code::kInvalidArgument, "past_key holds {} keys, past_value {} values", s.past.value(),
-                 past_values.value());
+    return error(Code::kInvalidArgument, "past_key holds {} keys and past_value {} values, expected equal numbers",
+                 s.past.value(), past_values.value());
   }
   return s;
 }

@@ -124,9 +124,10 @@ class Lowering {
     }
     const Dim width = size(kQuery, 3);
     if (width.is_known()) return scalar(std::pow(static_cast<double>(width.value()), -0.25));
-    Value* root = ctx_.call("Sqrt", {cast(size_of(kQuery, 3), ElementType::kInt64, ElementType::kFloat)});
-    root = ctx_.call("Reciprocal", {ctx_.call("Sqrt", {root})});
-    return cast(root, ElementType::kFloat, data_);
+    // In double, as above: a size that is known rounds to the same number.
+    Value* wide = cast(size_of(kQuery, 3), ElementType::kInt64, ElementType::kDouble);
+    Value* root = ctx_.call("Pow", {wide, ctx_.number(-0.25, ElementType::kDouble)});
+    return cast(root, ElementType::kDouble, data_);
   }
   Value* scalar(double value) {
     Tensor made = make_tensor(data_, {});
@@ -139,10 +140,13 @@ class Lowering {
     const Dim heads = size(kQuery, 1), of_keys = size(kKey, 1);
     if (heads.is_known() && of_keys.is_known() && heads.value() == of_keys.value()) return v;
     Value* all = ctx_.call("Squeeze", {size_of(kQuery, 1)});
-    Value* group = ctx_.call("Div", {all, ctx_.call("Squeeze", {size_of(kKey, 1)})});
+    Value* group = ctx_.call("Div", {all, at_least_one(ctx_.call("Squeeze", {size_of(kKey, 1)}))});
+    group = at_least_one(group);  // without heads there is nothing to share
     Value* heads_in_order = ctx_.call("Range", {ctx_.constant_int64(0), all, ctx_.constant_int64(1)});
     return ctx_.call("Gather", {v, ctx_.call("Div", {heads_in_order, group})}, {Attribute::of("axis", 1)});
   }
+
+  Value* at_least_one(Value* v) { return ctx_.call("Max", {v, ctx_.constant_int64(1)}); }
 
   LowerContext& ctx_;
   const ElementType data_;

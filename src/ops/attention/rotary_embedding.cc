@@ -59,6 +59,11 @@ Status infer_rotary(InferContext& ctx) {
   const Dim half = turned > 0 ? Dim(turned / 2) : floor_div(size, Dim(2));
   TREADLE_TRY(check_angles(ctx, kCos, batch, length, half));
   TREADLE_TRY(check_angles(ctx, kSin, batch, length, half));
+  const Shape *cosines = ctx.shape(kCos), *sines = ctx.shape(kSin);
+  if (cosines && sines && differ((*cosines)[0], (*sines)[0])) {
+    return error(Code::kInvalidArgument, "cos_cache and sin_cache have shapes {} and {}, expected equal ones",
+                 to_string(*cosines), to_string(*sines));
+  }
   const Shape* positions = ctx.shape(kPositions);
   if (positions && (positions->size() != 2 || differ((*positions)[0], batch) || differ((*positions)[1], length))) {
     return error(Code::kInvalidArgument, "position_ids have shape {}, expected [{},{}]", to_string(*positions),

@@ -239,7 +239,8 @@ Status prepare_resize(PrepareContext& c) {
   TREADLE_ASSIGN(const ResizeOptions options, image_ops::resize_options(c.node, is_upsample(c.node), c.version()));
   if (c.outputs[0].element_count() == 0) return c.set_kernel(run_nothing, nullptr), Status();
   if (c.inputs[0].element_count() == 0) {
-    return error(Code::kInvalidArgument, "an input of shape {} has nothing to resize", to_string(c.inputs[0].dims));
+    return error(Code::kInvalidArgument, "an input of shape {} has nothing to resize, expected at least one element",
+                 to_string(c.inputs[0].dims));
   }
   TREADLE_ASSIGN(const std::vector<AxisScale> scales, axis_scales(c, options));
   std::vector<AxisTaps> axes;

@@ -143,7 +143,7 @@ Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& bloc
   }
   Dims counts;
   for (size_t d = 0; d < g.rank; ++d) {
-    if (block[d] < 1) return error(Code::kInvalidArgument, "block_shape holds {}", block[d]);
+    if (block[d] < 1) return error(Code::kInvalidArgument, "block_shape holds {}, expected at least 1", block[d]);
     const __int128 reach = static_cast<__int128>(g.dilations[d]) * (block[d] - 1) + 1;
     const __int128 room = static_cast<__int128>(image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
     const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
@@ -164,7 +164,7 @@ Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& bloc
 Status check_block(const InferContext& c, const Shape* x, const std::optional<Shape>& image, const Shape& block) {
   if (!is_known(block)) return {};
   for (const Dim& d : block) {
-    if (d.value() < 1) return error(Code::kInvalidArgument, "block_shape holds {}", d.value());
+    if (d.value() < 1) return error(Code::kInvalidArgument, "block_shape holds {}, expected at least 1", d.value());
   }
   if (!element_count(block).is_known()) {
     return error(Code::kInvalidArgument, "a block of {} has too many elements", to_string(block));

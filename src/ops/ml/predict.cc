@@ -84,9 +84,13 @@ Dim row_count(const Shape& x) {
   return x.size() == 2 ? x[0] : Dim(1);
 }
 
-Status check_rows(const Shape& x) {
-  if (x.size() == 1 || x.size() == 2) return {};
-  return error(Code::kInvalidArgument, "X has shape {}, expected [N, C] or [C]", to_string(x));
+Status check_rows(const Shape& x, int64_t least_features) {
+  if (x.size() != 1 && x.size() != 2) {
+    return error(Code::kInvalidArgument, "X has shape {}, expected [N, C] or [C]", to_string(x));
+  }
+  if (x.back().value_or(least_features) >= least_features) return {};
+  return error(Code::kInvalidArgument, "X has shape {}, expected rows of at least {} features", to_string(x),
+               least_features);
 }
 
 }  // namespace treadle::ml

@@ -52,7 +52,7 @@ struct Rows {
 };
 Rows rows_of(const Dims& dims);
 Dim row_count(const Shape& x);
-Status check_rows(const Shape& x);
+Status check_rows(const Shape& x, int64_t least_features = 0);
 
 // A model, parsed from a node's attributes, computes `raw` scores of each row, then finishes them: it writes `columns`
 // scores and returns the index of the label.
@@ -134,8 +134,9 @@ inline void store_floats(const double* scores, size_t count, float* out) {
 template <class Model>
 Status infer_regressor(InferContext& ctx) {
   const Shape* x = ctx.shape(0);
-  if (x) TREADLE_TRY(check_rows(*x));
-  const auto columns = static_cast<int64_t>(ctx.node.parsed_as<Model>().columns);
+  const Model& model = ctx.node.parsed_as<Model>();
+  if (x) TREADLE_TRY(check_rows(*x, model.least_features));
+  const auto columns = static_cast<int64_t>(model.columns);
   ctx.set_output(0, ElementType::kFloat, {x ? row_count(*x) : Dim::unknown(), Dim(columns)});
   return {};
 }
@@ -167,7 +168,7 @@ template <class Model>
 Status infer_classifier(InferContext& ctx) {
   const Model& model = ctx.node.parsed_as<Model>();
   const Shape* x = ctx.shape(0);
-  if (x) TREADLE_TRY(check_rows(*x));
+  if (x) TREADLE_TRY(check_rows(*x, model.least_features));
   const Dim rows = x ? row_count(*x) : Dim::unknown();
   ctx.set_output(0, model.labels.are_strings() ? ElementType::kString : ElementType::kInt64, {rows});
   ctx.set_output(1, ElementType::kFloat, {rows, Dim(static_cast<int64_t>(model.columns))});

@@ -162,8 +162,9 @@ Result<TreeScores> read_tree_ensemble(const ir::NodeInfo& node) {
 
 Status infer_tree_ensemble(InferContext& ctx) {
   const Shape* x = ctx.shape(0);
-  if (x) TREADLE_TRY(check_rows(*x));
-  const auto columns = static_cast<int64_t>(ctx.node.parsed_as<TreeScores>().columns);
+  const auto& model = ctx.node.parsed_as<TreeScores>();
+  if (x) TREADLE_TRY(check_rows(*x, model.least_features));
+  const auto columns = static_cast<int64_t>(model.columns);
   ctx.set_output(0, ctx.element(0), {x ? row_count(*x) : Dim::unknown(), Dim(columns)});
   return {};
 }

@@ -62,9 +62,10 @@ Result<Dim> Window::positions(size_t axis, const Dim& input, const Dim& kernel_s
   const Dim padded = input + Dim(pad_begin[axis] + pad_end[axis]);
   const Dim room = padded - extent(axis, kernel_size);
   if (room.is_known() && room.value() < 0) {
-    return error(Code::kInvalidArgument,
-                 "the window reaches over {} elements of spatial axis {}, which has only {} with its pads",
-                 extent(axis, kernel_size).to_string(), axis, padded.to_string());
+    return error(
+        Code::kInvalidArgument,
+        "the window reaches over {} elements of spatial axis {}, expected at most those that it has with its pads: {}",
+        extent(axis, kernel_size).to_string(), axis, padded.to_string());
   }
   if (!ceil || auto_pad == AutoPad::kValid) return floor_div(room, step) + Dim(1);
   // A window that would begin behind the input and the pads before it is left out.
@@ -118,7 +119,8 @@ Status check_channels(const InferContext& ctx, const Shape* x, const Shape* w, c
     return error(Code::kInvalidModel, "attribute group is {}, expected at least 1", group);
   }
   if (x && w && differ((*x)[1], (*w)[1] * Dim(group))) {
-    return error(Code::kInvalidArgument, "x has {} channels, but weights of shape {} in {} groups take {}",
+    return error(Code::kInvalidArgument,
+                 "x has {} channels, expected those that weights of shape {} in {} groups take: {}",
                  (*x)[1].to_string(), to_string(*w), group, ((*w)[1] * Dim(group)).to_string());
   }
   if (w && (*w)[0].is_known() && (*w)[0].value() % group != 0) {

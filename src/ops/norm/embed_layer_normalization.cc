@@ -48,7 +48,7 @@ Status check_tables(const InferContext& ctx, const Places& at, const Dim& hidden
   for (const size_t i : {at.words, at.positions, at.segments, at.gamma, at.beta}) {
     TREADLE_TRY(check_rank(ctx, i, i < at.gamma ? 2 : 1));
     if (const Shape* shape = ctx.shape(i); shape && differ(shape->back(), hidden)) {
-      return error(Code::kInvalidArgument, "{} has shape {}, but rows of {} have {} elements",
+      return error(Code::kInvalidArgument, "{} has shape {}, expected rows as long as those of {}: {}",
                    ctx.node.version->inputs[i].name, to_string(*shape), ctx.node.version->inputs[at.words].name,
                    hidden.to_string());
     }

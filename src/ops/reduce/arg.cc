@@ -23,7 +23,8 @@ Status infer_arg(InferContext& ctx) {
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis"), ctx.input(0).rank()));
   const auto at = static_cast<size_t>(axis);
   if ((*shape)[at].is_known(0)) {
-    return error(Code::kInvalidArgument, "no element is extreme along axis {} of {}: it is empty", axis,
+    return error(Code::kInvalidArgument,
+                 "no element is extreme along axis {} of {}: it is empty, expected at least one element", axis,
                  to_string(*shape));
   }
   Shape out = *shape;

@@ -380,8 +380,8 @@ Status infer_gather_nd(InferContext& c) {
   }
   for (size_t i = 0; i < batch; ++i) {
     if ((*data)[i].is_known() && (*indices)[i].is_known() && (*data)[i].value() != (*indices)[i].value()) {
-      return error(Code::kInvalidArgument, "batch axis {} has size {} in data and {} in indices", i, (*data)[i].value(),
-                   (*indices)[i].value());
+      return error(Code::kInvalidArgument, "batch axis {} has size {} in data and {} in indices, expected equal ones",
+                   i, (*data)[i].value(), (*indices)[i].value());
     }
   }
   Shape out(indices->begin(), indices->end() - 1);

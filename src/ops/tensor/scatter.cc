@@ -154,7 +154,8 @@ Status infer_scatter_nd(InferContext& c) {
   const Dim& depth = indices->back();
   if (!depth.is_known()) return {};
   if (depth.value() < 0 || static_cast<size_t>(depth.value()) > data->size()) {
-    return error(Code::kInvalidArgument, "indices have {} coordinates, data rank {}", depth.value(), data->size());
+    return error(Code::kInvalidArgument, "indices have {} coordinates, expected at most the rank of data, {}",
+                 depth.value(), data->size());
   }
   Shape expected(indices->begin(), indices->end() - 1);
   for (size_t i = static_cast<size_t>(depth.value()); i < data->size(); ++i) expected.push_back((*data)[i]);
