@@ -126,6 +126,28 @@ ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
   return plan;
 }
 
+// What is left of a convolution of no channels: the bias, the addend, the clamp. A unit is an image.
+template <class T>
+void run_bias(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  const ConvShape& s = plan.shape;
+  const int64_t positions = product(s.output, s.axes), image = positions * s.out_channels;
+  const T low = static_cast<T>(plan.clamp.low), high = static_cast<T>(plan.clamp.high);
+  const auto* bias = static_cast<const T*>(operands.bias);
+  const auto* addend = static_cast<const T*>(operands.addend);
+  for (int64_t i = begin * image; i < end * image; ++i) {
+    T sum = bias ? bias[s.y_last ? i % s.out_channels : i / positions % s.out_channels] : T(0);
+    if (addend) sum += addend[i];
+    static_cast<T*>(operands.y)[i] = sum < low ? low : sum > high ? high : sum;
+  }
+}
+
+ConvPlan conv_of_nothing(ComputeType type, const ConvShape& shape) {
+  ConvPlan plan = idle_conv(type, shape);
+  plan.units = shape.batch;
+  plan.run = type == ComputeType::kF64 ? run_bias<double> : run_bias<float>;
+  return plan;
+}
+
 QConvPlan idle_qconv(const QConvShape& shape) {
   QConvPlan plan;
   plan.shape = shape;
@@ -137,13 +159,14 @@ QConvPlan idle_qconv(const QConvShape& shape) {
 }  // namespace
 
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {
-  if (!has_results(given) || may_fold(given)) return {};
+  if (!has_results(given) || given.in_channels == 0 || may_fold(given)) return {};
   ConvPlan cut;
   return layouts_for_isa(type, without_idle_axes(given, cut));
 }
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
   if (!has_results(given)) return idle_conv(type, given);
+  if (given.in_channels == 0) return conv_of_nothing(type, given);
   ConvPlan cut;
   const ConvShape shape = without_idle_axes(given, cut);
   ConvPlan plan = prepare_for_isa(type, shape);

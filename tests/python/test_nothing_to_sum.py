@@ -84,7 +84,7 @@ def one_node(op: str, inputs: list, outputs: int, **attributes) -> bytes:
     made = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in results]
     for y in made:
         y.ClearField("type")
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
     graph = helper.make_graph([node], "g", values, made)
     return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
 
@@ -114,6 +114,55 @@ def test_convolutions_without_output_channels(x, w, group, options):
 
 
 @pytest.mark.parametrize("options", TIERS, ids=str)
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_no_channels_give_the_bias(axes, options):
+    bias = np.arange(5, dtype=np.float32) - 2
+    inputs = [np.ones((2, 0, *[6] * axes), np.float32), np.ones((5, 0, *[3] * axes), np.float32), bias]
+    [y] = run(one_node("Conv", inputs, 1), inputs, options)
+    np.testing.assert_array_equal(y, np.broadcast_to(bias.reshape(5, *[1] * axes), (2, 5, *[4] * axes)))
+    model = one_node("FusedConv", inputs, 1, domain="com.microsoft", activation="Relu")
+    np.testing.assert_array_equal(run(model, inputs, options)[0], np.maximum(y, 0))
+
+
+@pytest.mark.parametrize("options", TIERS, ids=str)
+def test_convolutions_of_bytes_without_channels_give_the_zero_point(options):
+    scale, zero = np.array(0.1, np.float32), np.array(128, np.uint8)
+    inputs = [np.ones((2, 0, 9, 8), np.uint8), scale, zero, np.ones((5, 0, 3, 3), np.uint8), scale, zero, scale, zero]
+    [y] = run(one_node("QLinearConv", inputs, 1, group=5), inputs, options)
+    assert y.shape == (2, 5, 7, 6) and np.all(y == 128)
+
+
+@pytest.mark.parametrize("options", TIERS, ids=str)
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_kernel_of_no_elements_is_refused(op, options):
+    inputs = [np.ones((2, 5, 9), np.float32), np.ones((5, 5, 0), np.float32)]
+    with pytest.raises(treadle.InvalidArgument, match=r"weights have shape \[5,5,0\], expected at least 1 element on"):
+        run(one_node(op, inputs, 1), inputs, options)
+
+
+@pytest.mark.parametrize("options", TIERS, ids=str)
+def test_heads_of_size_0_attend_to_all_keys_alike(options):
+    values = np.random.default_rng(1).random((2, 3, 20, 8), np.float32)
+    inputs = [np.ones((2, 3, 9, 0), np.float32), np.ones((2, 3, 20, 0), np.float32), values]
+    [y] = run(one_node("Attention", inputs, 1), inputs, options)
+    np.testing.assert_allclose(y, np.broadcast_to(values.mean(2, keepdims=True), (2, 3, 9, 8)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", TIERS, ids=str)
+@pytest.mark.parametrize("at", [8, 9, 10, 11])
+def test_scales_of_a_quantised_lstm_are_lists(at, options):
+    scale, zero = np.full(1, 0.1, np.float32), np.full(1, 3, np.uint8)
+    weights = [np.ones((1, n, 24), np.uint8) for n in (5, 6)]
+    inputs = [np.ones((4, 2, 5), np.float32), *weights, np.ones((1, 48), np.float32), np.full(2, 4, np.int32)]
+    inputs += [np.zeros((1, 2, 6), np.float32)] * 2 + [np.zeros((1, 18), np.float32), scale, zero, scale, zero]
+    names = ["W_scale", "W_zero_point", "R_scale", "R_zero_point"]
+    inputs[at] = inputs[at].reshape(())
+    model = one_node("DynamicQuantizeLSTM", inputs, 3, domain="com.microsoft", hidden_size=6)
+    with pytest.raises(treadle.InvalidArgument, match=rf"{names[at - 8]} has shape \[\], expected \[1\] or \[1,24\]"):
+        run(model, inputs, options)
+
+
+@pytest.mark.parametrize("options", TIERS, ids=str)
 def test_an_output_that_nothing_makes_is_refused_by_name(options):
     def ones(*shape):
         return np.ones(shape, np.float32)
@@ -129,9 +178,6 @@ def test_an_output_that_nothing_makes_is_refused_by_name(options):
 def test_places_to_scatter_to_are_one_for_each_entry(options):
     inputs = [np.zeros((2, 4, 3), np.float32), np.ones((2, 1, 3), np.float32), np.zeros(0, np.int64)]
     model = one_node("TensorScatter", inputs, 1)
-    model = model.replace(
-        helper.make_opsetid("", 21).SerializeToString(), helper.make_opsetid("", 24).SerializeToString()
-    )
     with pytest.raises(treadle.InvalidArgument, match=r"write_indices has shape \[0\], expected \[2\]"):
         run(model, inputs, options)
 

@@ -12,7 +12,8 @@
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 QConvPlan prepare_qconv(const QConvShape& shape) {
-  if (QConvPlan plan; prepare_planes(shape, &plan)) return plan;
+  const bool sums = shape.conv.in_channels > 0;  // of no channels a convolution of floats makes no plane
+  if (QConvPlan plan; sums && prepare_planes(shape, &plan)) return plan;
 #if defined(__AVX2__)
   if (QConvPlan plan; prepare_byte_channels(shape, &plan)) return plan;
   if (ConvGeometry(shape.conv).k <= FittedLayout::kMostSteps) return prepare_strips(shape);
