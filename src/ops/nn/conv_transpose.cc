@@ -113,13 +113,7 @@ Status infer_conv_transpose(InferContext& ctx) {
     }
   }
   for (size_t i = 0; i < axes; ++i) {
-    const Dim given = t.window.has_kernel ? Dim(t.window.kernel[i]) : Dim::unknown();
-    const Dim kernel = w && !(*w)[i + 2].is_unknown() ? (*w)[i + 2] : given;
-    if (differ(given, kernel)) {
-      return error(Code::kInvalidModel,
-                   "attribute kernel_shape has {} on spatial axis {}, expected that of the weights, whose shape is {}",
-                   given.value(), i, to_string(*w));
-    }
+    TREADLE_ASSIGN(const Dim kernel, kernel_size(t.window, i, w));
     TREADLE_ASSIGN(out[i + 2], output_size(t, i, x ? (*x)[i + 2] : Dim::unknown(), kernel));
   }
   ctx.set_output(0, ctx.element(kX), std::move(out));

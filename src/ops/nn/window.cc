@@ -136,6 +136,22 @@ Status check_channels(const InferContext& ctx, const Shape* x, const Shape* w, c
 
 }  // namespace
 
+Result<Dim> kernel_size(const Window& window, size_t i, const Shape* weights) {
+  const Dim given = window.has_kernel ? Dim(window.kernel[i]) : Dim::unknown();
+  if (!weights || (*weights)[i + 2].is_unknown()) return given;
+  const Dim size = (*weights)[i + 2];
+  if (differ(given, size)) {
+    return error(Code::kInvalidModel,
+                 "attribute kernel_shape has {} on spatial axis {}, expected that of the weights, whose shape is {}",
+                 given.value(), i, to_string(*weights));
+  }
+  if (size.is_known(0)) {
+    return error(Code::kInvalidArgument, "the weights have shape {}, expected at least 1 element on spatial axis {}",
+                 to_string(*weights), i);
+  }
+  return size;
+}
+
 Status infer_conv(InferContext& ctx, size_t x_index, size_t w_index, size_t bias_index, ElementType element) {
   const Shape *x = ctx.shape(x_index), *w = ctx.shape(w_index);
   if (!x && !w) return ctx.set_output(0, element), Status();
@@ -150,13 +166,7 @@ Status infer_conv(InferContext& ctx, size_t x_index, size_t w_index, size_t bias
   if (x) out[0] = (*x)[0];
   if (w) out[1] = (*w)[0];
   for (size_t i = 0; i < axes; ++i) {
-    const Dim given = window.has_kernel ? Dim(window.kernel[i]) : Dim::unknown();
-    const Dim kernel = w && !(*w)[i + 2].is_unknown() ? (*w)[i + 2] : given;
-    if (differ(given, kernel)) {
-      return error(Code::kInvalidModel,
-                   "attribute kernel_shape has {} on spatial axis {}, expected that of the weights, whose shape is {}",
-                   given.value(), i, to_string(*w));
-    }
+    TREADLE_ASSIGN(const Dim kernel, kernel_size(window, i, w));
     if (!x) continue;
     TREADLE_ASSIGN(out[i + 2], window.positions(i, (*x)[i + 2], kernel));
   }
