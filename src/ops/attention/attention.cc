@@ -246,7 +246,7 @@ void prepare_mask(const PrepareContext& ctx, State& s, ScratchLayout& scratch) {
 }
 
 void read_attributes(const ir::Attributes& attributes, State& s) {
-  const double size = static_cast<double>(s.query.size);
+  const double size = static_cast<double>(std::max<int64_t>(s.query.size, 1));  // heads of size 0 have scores of 0
   s.scale = attributes.has("scale") ? static_cast<double>(attributes.get_float("scale")) : 1 / std::sqrt(size);
   s.softcap = static_cast<double>(attributes.get_float("softcap", 0));
   s.causal = attributes.get_int("is_causal", 0) != 0;

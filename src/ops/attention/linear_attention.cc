@@ -216,7 +216,7 @@ Status prepare_linear_attention(PrepareContext& ctx) {
   s->d_v = ctx.inputs[kValue].dims[2] / s->shared;
   TREADLE_ASSIGN(s->rule, read_rule(attributes));
   const float scale = attributes.get_float("scale", 0);
-  s->scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(s->d_k));
+  s->scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(std::max<int64_t>(s->d_k, 1)));
   if (ctx.has_input(kDecay)) s->decay_width = ctx.inputs[kDecay].dims[2];
   if (ctx.has_input(kBeta)) s->beta_width = ctx.inputs[kBeta].dims[2];
   ScratchLayout scratch;
