@@ -59,7 +59,8 @@ bool find_steps(const Costs& costs, CountedVector<Step>& steps) {
 Status compute_warping(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const size_t rank = x.dims().size();
-  const Costs costs{x.data<float>(), x.dims()[rank - 2], x.dims()[rank - 1]};
+  const bool is_empty = x.element_count() == 0;
+  const Costs costs{x.data<float>(), is_empty ? 0 : x.dims()[rank - 2], is_empty ? 0 : x.dims()[rank - 1]};
   CountedVector<Step> steps(static_cast<size_t>(x.element_count()));
   if (!find_steps(costs, steps)) return stopped();
   struct Place {

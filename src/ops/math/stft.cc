@@ -126,6 +126,9 @@ Status infer_dft(InferContext& ctx) {
       return error(Code::kInvalidArgument, "dft_length is {}, expected at least 1", length.value());
     }
   }
+  if (onesided && !inverse && length.is_known(0)) {
+    return error(Code::kInvalidArgument, "axis {} of the input has 0 elements, expected at least 1 to transform", *axis);
+  }
   out[*axis] = onesided && !inverse ? floor_div(length, Dim(2)) + Dim(1) : length;
   ctx.set_output(0, ctx.element(0), std::move(out));
   return {};
@@ -236,6 +239,9 @@ Status infer_stft(InferContext& ctx) {
                    frame.value());
     }
     if (!given.is_unknown()) frame = given;
+  }
+  if (frame.is_known(0)) {
+    return error(Code::kInvalidArgument, "a frame has 0 elements, expected at least 1 to transform");
   }
   Dim frames;
   if (x) frames = floor_div((*x)[1] - frame, step) + Dim(1);
