@@ -1,5 +1,7 @@
 // QuantizeLinear and DequantizeLinear: scales per tensor, along an axis, or by blocks of an axis.
 
+#include <algorithm>
+
 #include "op/axis.h"
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
@@ -31,13 +33,17 @@ bool unlike(const Shape& a, const Shape& b) {
   return found;
 }
 
+// One element, or perhaps one.
+bool may_be_single(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return !differ(d, Dim(1)); });
+}
+
 // Checks the shapes of scale and zero point against x.
 Status check_scale(const InferContext& ctx) {
   const Shape* x = ctx.shape(0);
   const Shape* scale = ctx.shape(1);
   const Shape* zero = ctx.shape(2);
-  if (scale && zero && unlike(*scale, *zero) &&
-      !(element_count(*scale).is_known(1) && element_count(*zero).is_known(1))) {
+  if (scale && zero && unlike(*scale, *zero) && !(may_be_single(*scale) && may_be_single(*zero))) {
     return error(Code::kInvalidArgument, "the zero point has shape {}, expected that of the scale, {}",
                  to_string(*zero), to_string(*scale));
   }

@@ -88,6 +88,10 @@ Status check_layer(const InferContext& ctx, size_t i, const Dim& columns) {
   const Shape* w = ctx.shape(layer.weights);
   if (!w) return {};
   const int64_t bits = bits_of(ctx.attributes(), i), block = block_of(ctx.attributes());
+  if (columns.is_known(0)) {
+    return error(Code::kInvalidArgument, "{} have shape {}, expected at least one weight in a row",
+                 ctx.node.version->inputs[layer.weights].name, to_string(*w));
+  }
   TREADLE_TRY(check_sizes(ctx, layer.weights,
                           {(*w)[0], w->size() > 1 ? (*w)[1] : Dim(), ceil_div(columns * Dim(bits), Dim(8))}));
   const Dim &experts = (*w)[0], &rows = (*w)[1];

@@ -1,5 +1,6 @@
 // LSTM with 8-bit weights: the loop is LSTM's, its products are DynamicQuantizeGemm. W and R are stored transposed,
 // [directions, inputs, 4 * hidden]; scales and zero points are one per direction or one per column.
+#include "op/operands.h"
 #include "ops/rnn/recurrent.h"
 
 namespace treadle::rnn {
@@ -13,8 +14,23 @@ const Family& family() {
   return instance;
 }
 
+// Input `i` has an element for each direction, or a row of one for each column of the direction's weights.
+Status check_scales(const InferContext& ctx, size_t i, const Dim& directions, const Dim& columns) {
+  const Shape* shape = ctx.shape(i);
+  if (!shape) return {};
+  const bool fits = (shape->size() == 1 || (shape->size() == 2 && !differ((*shape)[1], columns))) &&
+                    !differ((*shape)[0], directions);
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected [{}] or [{},{}]", ctx.node.version->inputs[i].name,
+               to_string(*shape), directions.to_string(), directions.to_string(), columns.to_string());
+}
+
 Status infer_quantized_lstm(InferContext& ctx) {
-  return infer(ctx, family());
+  TREADLE_TRY(infer(ctx, family()));
+  TREADLE_ASSIGN(const Form form, read_form(ctx.node, family(), ctx.has_input(kR) ? &ctx.input(kR) : nullptr));
+  const Dim directions(static_cast<int64_t>(form.directions)), columns = Dim(family().gates) * form.hidden;
+  for (size_t i = kWScale; i <= kRZero; ++i) TREADLE_TRY(check_scales(ctx, i, directions, columns));
+  return {};
 }
 
 struct Weights {
