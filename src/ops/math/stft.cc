@@ -127,7 +127,8 @@ Status infer_dft(InferContext& ctx) {
     }
   }
   if (onesided && !inverse && length.is_known(0)) {
-    return error(Code::kInvalidArgument, "axis {} of the input has 0 elements, expected at least 1 to transform", *axis);
+    return error(Code::kInvalidArgument, "axis {} of the input has 0 elements, expected at least 1 to transform",
+                 *axis);
   }
   out[*axis] = onesided && !inverse ? floor_div(length, Dim(2)) + Dim(1) : length;
   ctx.set_output(0, ctx.element(0), std::move(out));

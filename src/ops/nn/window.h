@@ -37,8 +37,8 @@ Result<size_t> spatial_axes(const Shape& shape, std::string_view what);
 // The sizes from the third dimension on.
 kernels::Spatial spatial_sizes(const Dims& dims);
 
-// The size of the kernel of a convolution along spatial axis `i`, by its weights or, where these (null: their shape is not
-// known) do not say it, by the attribute; an error where they contradict each other or the kernel has no elements.
+// The size of the kernel of a convolution along spatial axis `i`, by its weights or, where these (null: their shape is
+// not known) do not say it, by the attribute; an error where they contradict each other or the kernel has no elements.
 Result<Dim> kernel_size(const Window& window, size_t i, const Shape* weights);
 
 // Checks weights [M, C / group, kernel...] and an optional bias [M] against x; output 0 becomes [N, M, positions...].

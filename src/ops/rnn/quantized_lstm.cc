@@ -18,8 +18,8 @@ const Family& family() {
 Status check_scales(const InferContext& ctx, size_t i, const Dim& directions, const Dim& columns) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
-  const bool fits = (shape->size() == 1 || (shape->size() == 2 && !differ((*shape)[1], columns))) &&
-                    !differ((*shape)[0], directions);
+  const bool fits =
+      (shape->size() == 1 || (shape->size() == 2 && !differ((*shape)[1], columns))) && !differ((*shape)[0], directions);
   if (fits) return {};
   return error(Code::kInvalidArgument, "{} has shape {}, expected [{}] or [{},{}]", ctx.node.version->inputs[i].name,
                to_string(*shape), directions.to_string(), directions.to_string(), columns.to_string());
