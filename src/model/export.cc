@@ -7,6 +7,7 @@
 
 #include "model/tensor_writer.h"
 #include "model/types.h"
+#include "op/loop_view.h"
 #include "op/op_def.h"
 #include "wire/serialize.h"
 
@@ -110,13 +111,22 @@ class Exporter {
     return info;
   }
 
+  // onnx's inference gives the condition of a Loop's body the sizes of cond, which may be others than those here.
+  static Type type_of_input(const ir::Region& region, const ir::Value& input) {
+    const ir::Node* node = region.parent_node;
+    if (!node || node->op->control != Control::kLoop) return input.type;
+    const LoopView loop(*node);
+    const bool is_condition = &input == loop.condition_before() && loop.condition();
+    return is_condition && loop.condition()->type.rank() != 0 ? Type::tensor(ElementType::kBool) : input.type;
+  }
+
   wire::GraphProto write(const ir::Region& region) {
     wire::GraphProto proto;
     proto.name = region.name;
     const bool is_top = region.parent_node == nullptr;
     std::unordered_set<const ir::Value*> own;  // what a body may hand out
     for (const ir::Value* input : region.inputs) {
-      proto.inputs.add(arena_, info_of(name_of(input), input->type));
+      proto.inputs.add(arena_, info_of(name_of(input), type_of_input(region, *input)));
       own.insert(input);
     }
     for (const auto& node : region.nodes) {

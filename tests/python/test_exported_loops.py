@@ -148,6 +148,16 @@ def test_inference_and_check_say_the_same(around):
         assert not [p for p in treadle.check(model, full=True) if p.severity == "error" and p.code != "type-missing"]
 
 
+def test_the_model_that_a_session_writes_is_one_that_onnx_accepts(tmp_path):
+    options = treadle.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "written.onnx")
+    treadle.InferenceSession(model_of("function", "[1]", "[1]", "[1]", "[1]", "[1]", "computed"), options)
+    onnx.checker.check_model(str(tmp_path / "written.onnx"), full_check=True)
+    session = treadle.InferenceSession(str(tmp_path / "written.onnx"))
+    feed = {"m": np.array([3]), "c": np.array([True]), "x": np.array([1, 2, 3, 4], np.float32)}
+    assert session.run(["y"], feed)[0].tolist() == [[0], [1], [2]]
+
+
 STREAMED = """<ir_version: 8, opset_import: ["" : 16]>
 g (float[T] x, float[1] h) => (float[T,1] y, float[1] h1) {
   n = Shape (x)
