@@ -73,6 +73,8 @@ class Converter {
     if (counted_.asks()) loop_.set_condition_after(loop_.condition_before());
     drop_unread(body_);
     drop_counters();
+    // A loop of no picked rows counts alone: the change is the loop's own.
+    if (elements_.empty()) note_of_loop(remarks_, Change::kScanned, loop_.node(), loop_.node());
     if (elements_.empty() || is_read(body_, loop_.counter())) add_counter();
     if (guards_) fix_sizes();
     become_scan();

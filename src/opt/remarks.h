@@ -18,7 +18,7 @@ enum class Change : uint8_t {
   kDropped,       // nobody needs what it gives
   kHoisted,       // the same in every trip: runs once, before the loop
   kBatched,       // depends on scan inputs alone: runs before the loop, for all trips at once
-  kScanned,       // picked a row by the trip counter: reads a scan input instead
+  kScanned,       // picked a row by the trip counter, or a loop that only counts: reads a scan input instead
   kSunk,          // only fed a scan output: runs behind the loop, for all trips at once
   kFused,         // has become part of another node (`into`)
   kSelected,      // an If with cheap branches: both run, and one result is taken
