@@ -47,5 +47,6 @@ class Guard:
             if refusal is not None:
                 status = 403 if self._permission.is_off else 401
                 headers = {} if self._permission.is_off else {"WWW-Authenticate": "Bearer"}
-                return await starlette.responses.JSONResponse({"error": refusal}, status, headers)(scope, receive, send)
-        return await self._app(scope, receive, send)
+                await starlette.responses.JSONResponse({"error": refusal}, status, headers)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

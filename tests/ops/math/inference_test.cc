@@ -127,7 +127,8 @@ TEST(Products, EinsumReadsItsEquation) {
   };
   EXPECT_EQ(einsum("...ij,...jk->...ik", {symbol("B"), 3, 4}, {4, symbol("K")}), "tensor(float)[B,3,K]");
   EXPECT_EQ(einsum("ij,jk", {2, 3}, {3, 4}), "tensor(float)[2,4]");
-  EXPECT_THAT(einsum("ij,jk", {2, 3}, {4, 4}), HasSubstr("input 1 has 4 at axis 0"));
+  EXPECT_THAT(einsum("ij,jk", {2, 3}, {4, 4}),
+              HasSubstr("input 1 has size 4 at axis 0, expected that of another input, 3"));
   EXPECT_THAT(einsum("ij->i", {2, 3}, {4, 4}), HasSubstr("2 terms"));
   EXPECT_THAT(einsum("ij,jk->ii", {2, 3}, {3, 4}), HasSubstr("twice"));
   EXPECT_THAT(einsum("ij,jk->il", {2, 3}, {3, 4}), HasSubstr("occurs in no input"));
