@@ -47,14 +47,16 @@ struct LoopReport {
   std::vector<NodeRemark> obstacles;  // what runs by the engine, or keeps the loop from being native code
 
   // Of one trip, those of loops inside included (where the number of their trips is known; else one is counted).
-  double flops = 0;                  // elementwise functions count as several
-  double bytes = 0;                  // touched, each once
-  double traffic = 0;                // read and written by all instructions together
-  bool is_complete = true;           // false: the figures leave out what has sizes that only the run knows
-  std::vector<NodeRemark> unsized;   // nodes that are left out for that
-  double estimated_ns = 0;           // not complete: at least; nodes that were measured are in it
-  double measured_ns = 0;            // of that: nodes that were measured in a run with the given inputs
-  double roof_ns = 0;                // not complete: at least
+  double flops = 0;                 // elementwise functions count as several
+  double bytes = 0;                 // touched, each once
+  double traffic = 0;               // read and written by all instructions together
+  bool is_complete = true;          // false: the figures leave out what has sizes that only the run knows
+  std::vector<NodeRemark> unsized;  // nodes that are left out for that
+  double estimated_ns = 0;          // not complete: at least; nodes that were measured are in it
+  double measured_ns = 0;           // of that: nodes that were measured in a run with the given inputs
+  double roof_ns = 0;               // not complete: at least
+  double outside_ns = 0;  // of the estimate: nodes of the body that run outside of the loop, for all trips at once
+  size_t outside = 0;     // so many
   std::vector<NodeRemark> unroofed;  // nodes of unknown sizes, also those that were measured: the roof leaves them out
   enum class Bound : uint8_t { kArithmetic, kMemory, kStates };
   Bound bound = Bound::kArithmetic;  // what the roof is made of, but for loops inside

@@ -148,10 +148,15 @@ class TextWriter {
                                  ? fmt::format("{} ({})", time_text(loop.roof_ns), name(loop.bound))
                                  : "at least " + time_text(loop.roof_ns);
     line("", fmt::format("{} {}{}; the machine's roof is {}", least, time_text(loop.estimated_ns), measured, roof));
-    if (!loop.unsized.empty())
+    if (loop.outside > 0) {
+      line("", fmt::format("{} of it for {} of the body that run outside of the loop, for all iterations at once",
+                           time_text(loop.outside_ns), count_text(loop.outside, "node")));
+    }
+    if (!loop.unsized.empty()) {
       line("", left_out(loop.unsized, "left out, as only the run knows"));
-    else if (!loop.unroofed.empty())
+    } else if (!loop.unroofed.empty()) {
       line("", left_out(loop.unroofed, "not in the roof, as only the run knows"));
+    }
   }
 
   // As "left out, as only the run knows the sizes of 3 nodes: /a (Conv), /b (LSTM), /c (LSTM)".
@@ -236,7 +241,7 @@ std::string json_of(const LoopReport& loop) {
   json.number("traffic_per_trip", loop.traffic).boolean("is_complete", loop.is_complete);
   json.raw("unsized", json_of(loop.unsized, "remark")).raw("not_in_roof", json_of(loop.unroofed, "remark"));
   json.number("estimated_ns_per_trip", loop.estimated_ns).number("measured_ns_per_trip", loop.measured_ns);
-  json.number("roof_ns_per_trip", loop.roof_ns);
+  json.number("roof_ns_per_trip", loop.roof_ns).number("outside_ns_per_trip", loop.outside_ns);
   const std::string_view bound = loop.bound == LoopReport::Bound::kStates ? "states" : name(loop.bound);
   json.raw("bound_by", loop.unroofed.empty() && loop.is_complete ? json_text(bound) : "null");
   return json.str();

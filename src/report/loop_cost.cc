@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "plan/roles.h"
 #include "report/iteration_cost.h"
+#include "report/node_times.h"
 
 namespace treadle::report {
 
@@ -196,6 +197,33 @@ class Body {
         {computes_, work_ns(roof_, known_), (known_memory_ + rows) / speed / far, carried_ns(loop_, roof_, known_ns)});
     report_.measured_ns += measured_ns_;
     report_.estimated_ns += std::max(waits_ + rest + measured_ns_, *bound);
+    if (!loop_.in_loop) add_outside();
+  }
+
+  // Nodes that rewriting has moved out of the loop, which keep their names, count with their part of an iteration.
+  void add_outside() {
+    const auto trips = static_cast<double>(measured_ ? measured_->iterations(index_) : report_.trips);
+    if (trips <= 0) return;
+    const std::string prefix = std::string(loop_.node->name) + ":";
+    const std::vector<int> loops = run::innermost_loops(p_);
+    for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
+      const ir::Node* node = p_.node_of[pc];
+      if (loops[pc] >= 0 || !is_timed_alone(p_.code[pc].code) || !node) continue;
+      if (std::string_view(node->name).starts_with(prefix)) add_outside(pc, trips);
+    }
+  }
+
+  void add_outside(uint32_t pc, double trips) {
+    const Work work = work_at(pc, plan::elementwise_code(p_, pc));
+    const double estimate = costs::kKernelNs + work_ns(roof_, work) / costs::kReachedShare;
+    const double takes = (measured_ ? measured_->total_ns(pc) : estimate) / trips;
+    if (plan::is_dynamic(p_.code[pc].code)) leave_out(pc);
+    if (measured_) report_.measured_ns += takes;
+    report_.estimated_ns += takes;
+    report_.outside_ns += takes;
+    // Memory's speed bounds no node whose operands are in cache: the node has been faster than that.
+    report_.roof_ns += std::min(work_ns(roof_, work) / trips, takes);
+    ++report_.outside;
   }
 
   double bytes_of(uint32_t s) const {

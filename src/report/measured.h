@@ -24,6 +24,8 @@ class Measured {
   // What an instruction took in an iteration of the loop around it, on average over all iterations; 0 where it did not
   // run.
   double ns(uint32_t pc, uint32_t loop) const;
+  // Of one run.
+  double total_ns(uint32_t pc) const { return ns_[pc]; }
 
  private:
   run::Iterations iterations_;
