@@ -27,7 +27,7 @@ class PairFinder {
     pair_where([&](size_t in,
                    size_t out) { return has_one_word_more(inputs_[in].stem, outputs_[out].stem) && becomes(in, out); },
                [](size_t, size_t) { return "by a name with one word more, and the graph makes the one of the other"; });
-    pair_where([&](size_t in, size_t out) { return feeds_besides(in) && becomes(in, out); },
+    pair_where([&](size_t in, size_t out) { return feeds_besides(in) && gives_besides(out) && becomes(in, out); },
                [](size_t, size_t) { return "in the graph, which makes the one of the other; names say nothing"; });
     return std::move(found_);
   }
@@ -61,6 +61,14 @@ class PairFinder {
     if (unpaired_.is_fed) return true;
     for (size_t i = 0; i < unpaired_.inputs.size(); ++i) {
       if (i != in && unpaired_.inputs[i]) return true;
+    }
+    return false;
+  }
+
+  // Whether something is left to be given where `out` is a state.
+  bool gives_besides(size_t out) const {
+    for (size_t i = 0; i < unpaired_.outputs.size(); ++i) {
+      if (i != out && unpaired_.outputs[i]) return true;
     }
     return false;
   }
