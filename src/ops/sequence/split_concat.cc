@@ -77,7 +77,7 @@ Status infer_split_to_sequence(InferContext& c) {
   } else {
     const Tensor* split = c.value(1);
     if (split && split->rank() == 0 && split->int64_at(0) <= 0) {
-      return error(Code::kInvalidArgument, "split is {}, expected above 0", split->int64_at(0));
+      return error(Code::kInvalidArgument, "split is {}, expected 1 or more", split->int64_at(0));
     }
     element[axis] = split ? common_part(*split, (*shape)[axis]) : Dim::unknown();
   }
