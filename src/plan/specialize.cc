@@ -83,6 +83,7 @@ class Specializer {
       }
     }
     if (Status status = inference_.infer(*node); !status.ok()) return fail_late(region, node, std::move(status));
+    if (Status status = check_stated(*node); !status.ok()) return fail_late(region, node, std::move(status));
     if (all_known(*node)) return fold_away(region, *node);
     if (is_identity(*node)) {
       replaced_[node->outputs[0]] = node->inputs[0];
@@ -96,6 +97,23 @@ class Specializer {
     region.nodes.push_back(std::move(node));
     for (auto& body : kept->regions) {
       TREADLE_TRY(walk(*body));
+    }
+    return {};
+  }
+
+  // The sizes of a lowered node's result are those that the node's own inference stated: bodies of loops and what reads
+  // the result were planned with these.
+  Status check_stated(const ir::Node& node) const {
+    for (const ir::Value* v : node.outputs) {
+      const auto stated = stated_.find(v);
+      if (!v || stated == stated_.end() || !v->type.has_shape || v->type.kind != stated->second.kind) continue;
+      const Shape &made = v->type.shape, &expected = stated->second.shape;
+      const bool fits = std::equal(
+          made.begin(), made.end(), expected.begin(), expected.end(),
+          [](const Dim& a, const Dim& b) { return !a.is_known() || !b.is_known() || a.value() == b.value(); });
+      if (fits) continue;
+      return error(Code::kInvalidArgument, "operands make a result of shape {}, expected {}", to_string(made),
+                   to_string(expected));
     }
     return {};
   }
@@ -222,7 +240,9 @@ class Specializer {
       replaced_[inner.top().inputs[node.inputs.size() + i]] = captured[i];
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
+      if (!node.outputs[i] || !inner.top().outputs[i]) continue;
+      replaced_[node.outputs[i]] = inner.top().outputs[i];
+      if (node.outputs[i]->type.has_shape) stated_[inner.top().outputs[i]] = node.outputs[i]->type;
     }
     leave_out_unused(inner, node);
     std::vector<std::unique_ptr<ir::Node>> made = graph_.splice(inner, &region);
@@ -304,6 +324,7 @@ class Specializer {
   const bool lowers_;
   Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
+  std::unordered_map<const ir::Value*, Type> stated_;  // of results of lowered nodes
 };
 
 opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputSpec> inputs) {

@@ -133,3 +133,31 @@ def test_a_refusal_in_a_loop_is_said_by_the_run(tier):
     narrow = np.ones((3, 1), np.float32)
     assert "body, iteration 0" in refusal(session, {"x": narrow, "trips": np.array(2)})
     assert session.run(None, {"x": narrow, "trips": np.array(0)})[0].shape[0] == 0
+
+
+UNLIKE_OPERANDS = {
+    "BiasAdd": (
+        "float[a,b,c] x, float[d] bias, float[e,f,g] skip",
+        "y",
+        "(x, bias, skip)",
+        [(1, 2, 5), (5,), (3, 2, 5)],
+    ),
+    "BiasSoftmax": ("float[a] x, float[b] bias", "y", "<axis = 0, is_inner_broadcast = 1> (x, bias)", [(1,), (2,)]),
+    "GemmaRotaryEmbedding": (
+        "float[a,b,c] angles, float16[a,d,b,c] q, float16[a,e,b,c] q_turned",
+        "y, z",
+        "(angles, q, q_turned, q, q_turned)",
+        [(1, 2, 4), (1, 1, 2, 4), (1, 3, 2, 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", UNLIKE_OPERANDS)
+def test_operands_that_would_widen_the_result_are_refused(name, tier):
+    inputs, results, call, shapes = UNLIKE_OPERANDS[name]
+    made = opened(f"{HEAD} g ({inputs}) => (y) {{ {results} = com.microsoft.{name} {call} }}", tier)
+    types = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+    feed = {x.name: np.ones(shape, types[x.type]) for x, shape in zip(made.get_inputs(), shapes, strict=True)}
+    with pytest.raises(treadle.InvalidArgument, match="has shape|of shape"):
+        made.run(None, feed)

@@ -206,6 +206,8 @@ Status infer_gemma(InferContext& ctx) {
       fits = !differ((*shape)[0], (*angles)[0]) && !differ((*shape)[2], (*angles)[1]) &&
              !differ((*shape)[3], (*angles)[2]);
     }
+    const Shape* partner = i % 2 == 0 ? ctx.shape(i - 1) : nullptr;  // the rows that input i is the turned half of
+    fits = fits && (!partner || !shape || !differ((*shape)[1], (*partner)[1]));
     if (fits) continue;
     return error(Code::kInvalidArgument, "{} has shape {}, expected [batch,heads,length,size] of emb {}",
                  ctx.node.version->inputs[i].name, to_string(*shape), angles ? to_string(*angles) : "?");

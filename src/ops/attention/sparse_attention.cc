@@ -72,6 +72,12 @@ Status infer_sparse(InferContext& ctx) {
       return error(Code::kInvalidArgument, "{} has shape {}, expected [batch,{},past,{}]",
                    ctx.node.version->inputs[i].name, to_string(*past), shared, size.to_string());
     }
+    const Tensor* total = ctx.value(kTotal);
+    const bool counts = total && total->element_count() == 1 && past && (*past)[2].is_known();
+    if (counts && total->to_int64s()[0] > (*past)[2].value()) {
+      return error(Code::kInvalidArgument, "total_sequence_length is {}, expected at most {}, the size of axis 2 of {}",
+                   total->to_int64s()[0], (*past)[2].value(), ctx.node.version->inputs[i].name);
+    }
     ctx.set_output(1 + i - kPastK, ctx.element(kQ), {rows[0], shared, past ? (*past)[2] : Dim::unknown(), size});
   }
   return {};

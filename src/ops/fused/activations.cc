@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "op/axis_rules.h"
@@ -55,6 +56,20 @@ Status lower_quick_gelu(LowerContext& ctx) {
   return {};
 }
 
+bool may_equal(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return !differ(x, y); });
+}
+
+Status infer_bias_add(InferContext& ctx) {
+  const Shape *x = ctx.shape(0), *skip = ctx.shape(2);
+  const bool fits = !x || !skip || may_equal(*x, *skip);
+  if (!fits) {
+    return error(Code::kInvalidArgument, "{} has shape {}, expected that of {}, {}", ctx.node.version->inputs[2].name,
+                 to_string(*skip), ctx.node.version->inputs[0].name, to_string(*x));
+  }
+  return infer_biased<1>(ctx);
+}
+
 Status lower_bias_add(LowerContext& ctx) {
   ctx.set_output(0, ctx.call("Add", {biased(ctx, 1), ctx.input(2)}));
   return {};
@@ -99,7 +114,7 @@ Status infer_bias_softmax(InferContext& ctx) {
   if (x) TREADLE_TRY(normalize_axis(ctx.attributes().get_int("axis"), static_cast<int64_t>(x->size())).status());
   if (x && bias) {
     TREADLE_ASSIGN(const Shape both, broadcast(*x, *bias));
-    if (both.size() != x->size()) {
+    if (!may_equal(both, *x)) {
       return error(Code::kInvalidArgument, "bias of shape {} does not broadcast to data of shape {}", to_string(*bias),
                    to_string(*x));
     }
@@ -204,7 +219,7 @@ TREADLE_OP(BiasAdd, "com.microsoft") {
       .in("skip", "T")
       .out("Y", "T")
       .type("T", tensors(ElementType::kFloat16, ElementType::kFloat));
-  op.infer(fused::infer_biased<1>).lower(fused::lower_bias_add).axes(axes::broadcast, axes::unchanged);
+  op.infer(fused::infer_bias_add).lower(fused::lower_bias_add).axes(axes::broadcast, axes::unchanged);
 }
 
 TREADLE_OP(BiasSplitGelu, "com.microsoft") {

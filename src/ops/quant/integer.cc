@@ -91,7 +91,7 @@ Status infer_gemm(InferContext& ctx) {
   if (ctx.has_input(kYZero) && !ctx.has_input(kYScale)) {
     return error(Code::kInvalidModel, "y_zero_point is there without y_scale");
   }
-  TREADLE_TRY(infer_as(ctx, "Gemm", {kA, kB}));
+  TREADLE_TRY(infer_as(ctx, "Gemm", {kA, kB, kC}));
   const Shape* result = ctx.outputs[0].has_shape ? &ctx.outputs[0].shape : nullptr;
   for (const size_t i : {kBScale, kBZero}) {
     const Shape* given = ctx.shape(i);
