@@ -11,6 +11,7 @@
 #include "op/loop_view.h"
 #include "op/lower.h"
 #include "op/node.h"
+#include "op/operands.h"
 #include "op/place.h"
 #include "op/registry.h"
 #include "opt/builder.h"
@@ -108,9 +109,8 @@ class Specializer {
       const auto stated = stated_.find(v);
       if (!v || stated == stated_.end() || !v->type.has_shape || v->type.kind != stated->second.kind) continue;
       const Shape &made = v->type.shape, &expected = stated->second.shape;
-      const bool fits = std::equal(
-          made.begin(), made.end(), expected.begin(), expected.end(),
-          [](const Dim& a, const Dim& b) { return !a.is_known() || !b.is_known() || a.value() == b.value(); });
+      const bool fits = std::equal(made.begin(), made.end(), expected.begin(), expected.end(),
+                                   [](const Dim& a, const Dim& b) { return !differ(a, b); });
       if (fits) continue;
       return error(Code::kInvalidArgument, "operands make a result of shape {}, expected {}", to_string(made),
                    to_string(expected));
