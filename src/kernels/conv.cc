@@ -116,7 +116,7 @@ bool has_results(const ConvShape& s) {
   return s.batch > 0 && s.out_channels > 0 && product(s.output, s.axes) > 0;
 }
 
-// The plan of a convolution without results: there are no units of work, and nobody reads the weights.
+// The plan of a convolution whose result has no elements: it has no units of work, so no kernel reads the weights.
 ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
   ConvPlan plan;
   plan.shape = shape;

@@ -109,8 +109,8 @@ class Beams final : public Search {
     if (rows) ctx_.set_output(2, scores_of_trips(first.row, rows));
   }
 
-  // [max_length - prompt, batch, beams, vocabulary]; zeros where no trip ran. Where the loop makes no trip at all,
-  // nobody knows the sizes of its rows, and they are stated.
+  // [max_length - prompt, batch, beams, vocabulary]; zeros for iterations that did not run. A loop of no iterations
+  // does not tell the sizes of its rows, so the search states these sizes.
   Value* scores_of_trips(Value* first, Value* rows) {
     Value* zero = ctx_.constant_int64s({0});
     Value* trips = ctx_.call("Shape", {rows}, {Attribute::of("end", 1)});
