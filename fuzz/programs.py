@@ -267,16 +267,22 @@ def keep(runner: Runner, folder: pathlib.Path, model: onnx.ModelProto, feeds: li
         (place / f"input_{i}.pb").write_bytes(tensor.SerializeToString())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of_programs(description: str) -> argparse.ArgumentParser:
+    """Which programs are made, and the option of the process that runs them."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
     parser.add_argument("--size", type=int, default=1, help="times as many nodes as usual")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> int:
+    parser = parser_of_programs(__doc__)
     parser.add_argument("--without-onnxruntime", action="store_true", help="which takes half of the time")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--shrink", action="store_true")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         serve(not arguments.without_onnxruntime)

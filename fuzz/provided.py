@@ -9,15 +9,13 @@ Programs run in a process of their own. Exit status 1 when some differ.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 
 import onnx
 import onnxruntime
 import onnxruntime_ep_treadle
-from programs import attempt, difference, run_onnxruntime, run_tier
-from random_programs.blocks import OPSETS
+from programs import attempt, difference, parser_of_programs, run_onnxruntime, run_tier
 from random_programs.generator import make_program
 
 NAME = onnxruntime_ep_treadle.get_ep_name()
@@ -97,13 +95,7 @@ class Runner:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
-    parser.add_argument("--size", type=int, default=1, help="times as many nodes as usual")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser_of_programs(__doc__).parse_args()
     if arguments.serve:
         serve(arguments.opset, arguments.size)
         return 0
