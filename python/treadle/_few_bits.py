@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -124,32 +125,50 @@ def _fill_last_byte(codes: _Bytes, rows: int, each: int, block: int) -> _Bytes:
     return codes[:, :used]
 
 
-def _quantize_columns(
-    function: str,
-    bits: int,
-    packed: Any,
-    weight: Any,
-    scales: Any,
-    zeros: Any,
-    sizes: tuple[int, int, int],
-    whole: bool,
-) -> None:
-    """Blocks down the columns; `packed` is [columns, blocks, bytes of a block]. `whole`: symmetric, so that zeros stay."""
-    block, columns, rows = map(operator.index, sizes)
-    _check_block(function, block, _BLOCK_SIZES)
-    source = _matrix(function, weight, scales, rows, columns)
-    blocks, each, most = -(-rows // block), 8 // bits, (1 << bits) - 1
-    packed = _destination(function, "the packed weight", packed, np.uint8, columns * blocks * block // each)
-    scales = _destination(function, "the scales", scales, source.dtype, columns * blocks).reshape(columns, blocks)
-    if not whole:
-        zeros = _destination(function, "the zero points", zeros, np.uint8, columns * -(-blocks // each))
+@dataclass(frozen=True)
+class _Call:
+    """What a function was given: a weight in blocks down its columns, and the arrays that the function fills."""
+
+    function: str
+    source: _Array  # [rows, columns]
+    block: int
+    packed: Any
+    scales: Any
+    zeros: Any
+    symmetric: bool  # then zeros stay as they are
+
+    @property
+    def blocks(self) -> int:
+        rows: int = self.source.shape[0]
+        return -(-rows // self.block)
+
+    def packed_bytes(self, count: int) -> _Bytes:
+        return _destination(self.function, "the packed weight", self.packed, np.uint8, count)
+
+    def scale_of_blocks(self) -> _Array:
+        """In the order of memory."""
+        count = self.blocks * self.source.shape[1]
+        return _destination(self.function, "the scales", self.scales, self.source.dtype, count)
+
+    def zero_bytes(self, count: int) -> _Bytes:
+        return _destination(self.function, "the zero points", self.zeros, np.uint8, count)
+
+
+def _quantize_columns(bits: int, call: _Call) -> None:
+    """Blocks down the columns; the packed weight is [columns, blocks, bytes of a block]."""
+    source, block, blocks = call.source, call.block, call.blocks
+    rows, columns = source.shape
+    each, most = 8 // bits, (1 << bits) - 1
+    packed = call.packed_bytes(columns * blocks * block // each)
+    scales = call.scale_of_blocks().reshape(columns, blocks)
+    zeros = None if call.symmetric else call.zero_bytes(columns * -(-blocks // each)).reshape(columns, -1)
     for part, values in _column_groups(source, block):
         zero = np.full((-(-blocks // each) * each, values.shape[2]), 1 << (bits - 1), np.uint8)
-        if whole:
+        if zeros is None:
             scale = _symmetric_scale(values, 1 << (bits - 1), source.dtype)
         else:
             scale, zero[:blocks] = _scale_and_zero(values, most, source.dtype)
-            zeros.reshape(columns, -1)[part] = _pack(zero.T, bits)
+            zeros[part] = _pack(zero.T, bits)
         scales[part] = scale.T
         exact = values * _reciprocal(scale)[:, None] + zero[:blocks, None].astype(np.float32)
         codes = np.clip(np.nan_to_num(_round(exact), nan=0), 0, most).astype(np.uint8)
@@ -175,42 +194,30 @@ def _half_byte_pairs(codes: _Array, columns: int, out: _Bytes, apart: int) -> No
     out[:] = np.where(alone, separate, low & 15 | high << 4)
 
 
-def _quantize_rows(
-    function: str,
-    apart: int,
-    packed: Any,
-    weight: Any,
-    scales: Any,
-    zeros: Any,
-    sizes: tuple[int, int, int],
-    whole: bool,
-) -> bool:
+def _quantize_rows(apart: int, call: _Call) -> bool:
     """Blocks down the columns, where codes of 4 bits stay in the weight's order. Symmetric codes have a sign.
 
     Gives whether they do.
     """
-    block, columns, rows = map(operator.index, sizes)
-    _check_block(function, block, None)
-    source = _matrix(function, weight, scales, rows, columns)
-    blocks = -(-rows // block)
-    packed = _destination(function, "the packed weight", packed, np.uint8, (rows * columns + 1) // 2)
-    scales = _destination(function, "the scales", scales, source.dtype, blocks * columns).reshape(blocks, columns)
+    source, block, blocks = call.source, call.block, call.blocks
+    rows, columns = source.shape
+    packed = call.packed_bytes((rows * columns + 1) // 2)
+    scales = call.scale_of_blocks().reshape(blocks, columns)
     codes = np.empty((rows, columns), np.uint8)
     zero = np.zeros((blocks, columns), np.uint8)
     for part, values in _column_groups(source, block):
-        if whole:
+        if call.symmetric:
             scales[:, part] = _symmetric_scale(values, 8, source.dtype)
         else:
             scales[:, part], zero[:, part] = _scale_and_zero(values, 15, source.dtype)
         exact = _round(values * _reciprocal(scales[:, part])[:, None])
         exact = np.where(np.abs(exact) < 2.0**31, exact, -(2.0**31)) + zero[:, None, part].astype(np.float64)
-        least = -8 if whole else 0
+        least = -8 if call.symmetric else 0
         codes[:, part] = np.clip(exact, least, least + 15).astype(np.int8).reshape(blocks * block, -1)[:rows] & 15
     _half_byte_pairs(codes.reshape(-1), columns, packed, apart)
-    if not whole:
-        zeros = _destination(function, "the zero points", zeros, np.uint8, (blocks * columns + 1) // 2)
-        _half_byte_pairs(zero.reshape(-1), columns, zeros, apart)
-    return whole
+    if not call.symmetric:
+        _half_byte_pairs(zero.reshape(-1), columns, call.zero_bytes((blocks * columns + 1) // 2), apart)
+    return call.symmetric
 
 
 # By kind (0: FP4, 1: NF4) the least weights, of those divided by the block's largest, that have the next code, and the codes.
@@ -253,21 +260,26 @@ def quantize_matmul_bnb4(
         packed[begin // 2 :][: (part.size + 1) // 2] = pairs[: (part.size + 1) // 2]
 
 
-def _named(bits: int, quantize: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _named(
+    bits: int, quantize: Callable[[int, _Call], Any], name: str, block_sizes: tuple[int, ...] | None
+) -> Callable[..., Any]:
     def function(
         packed: Any, weight: Any, scales: Any, zeros: Any, block_size: int, columns: int, rows: int, symmetric: bool
     ) -> Any:
+        block, width, height = map(operator.index, (block_size, columns, rows))
+        _check_block(name, block, block_sizes)
         with np.errstate(all="ignore"):
-            return quantize(name, bits, packed, weight, scales, zeros, (block_size, columns, rows), bool(symmetric))
+            source = _matrix(name, weight, scales, height, width)
+            return quantize(bits, _Call(name, source, block, packed, scales, zeros, bool(symmetric)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = quantize.__doc__
     return function
 
 
-quantize_matmul_2bits = _named(2, _quantize_columns, "quantize_matmul_2bits")
-quantize_matmul_4bits = _named(4, _quantize_columns, "quantize_matmul_4bits")
-quantize_matmul_8bits = _named(8, _quantize_columns, "quantize_matmul_8bits")
+quantize_matmul_2bits = _named(2, _quantize_columns, "quantize_matmul_2bits", _BLOCK_SIZES)
+quantize_matmul_4bits = _named(4, _quantize_columns, "quantize_matmul_4bits", _BLOCK_SIZES)
+quantize_matmul_8bits = _named(8, _quantize_columns, "quantize_matmul_8bits", _BLOCK_SIZES)
 # onnxruntime's function for 2 bits makes codes of 4 bits too; it is named here because programs ask for it.
-quantize_qdq_matmul_2bits = _named(2, _quantize_rows, "quantize_qdq_matmul_2bits")
-quantize_qdq_matmul_4bits = _named(4, _quantize_rows, "quantize_qdq_matmul_4bits")
+quantize_qdq_matmul_2bits = _named(2, _quantize_rows, "quantize_qdq_matmul_2bits", None)
+quantize_qdq_matmul_4bits = _named(4, _quantize_rows, "quantize_qdq_matmul_4bits", None)
