@@ -278,6 +278,32 @@ def test_blocks_run(page, folder, installed):
             assert is_as_shown(printed, text), f"{page.name} shows\n{text}\nbut it printed\n{printed}"
 
 
+TROUBLESHOOTING = ROOT / "docs" / "howto" / "troubleshooting.md"
+# Messages that Python and pip print.
+OF_OTHERS = ("No module named", "cannot import name", "Could not find a version")
+
+
+def own_text():
+    """The sources that print messages, with strings that go on in the next line put together."""
+    folders = [ROOT / name for name in ("src", "python", "cli", "dropin")]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.*")) if path.suffix in (".cc", ".h", ".py")]
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text(encoding="utf-8") for path in files))
+
+
+def test_headings_of_troubleshooting_are_messages_that_are_printed():
+    sections = re.split(r"^### (.*)\n", TROUBLESHOOTING.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    sources, checked = own_text(), 0
+    for heading, section in zip(sections[::2], sections[1::2], strict=True):
+        shown = "".join(text for text in re.findall(r"^```output\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
+        for message in re.findall(r"`([^`]+)`", heading):
+            if not message.startswith(OF_OTHERS):
+                parts = [part.strip() for part in message.split("...") if part.strip()]
+                missing = [part for part in parts if part not in (shown or sources)]
+                assert not missing, f"{heading}: {missing} is in no {'output below it' if shown else 'source'}"
+                checked += 1
+    assert checked > 30
+
+
 def test_every_option_that_limits_names_exists():
     owners = {"SessionOptions": treadle.SessionOptions(), "RunOptions": treadle.RunOptions()}
     for owner, name in re.findall(r"`(SessionOptions|RunOptions)\.(\w+)", (ROOT / "docs" / "limits.md").read_text()):

@@ -18,7 +18,10 @@ SECTIONS = {
             for name in (
                 "install",
                 "onnxruntime",
+                "coming-from-onnxruntime",
                 "onnxruntime-provider",
+                "tuning",
+                "troubleshooting",
                 "deployment",
                 "cluster",
                 "serving",
@@ -34,6 +37,7 @@ SECTIONS = {
         "limits",
         "files",
         "memory",
+        "faq",
     ],
     "Reference": [
         *(f"reference/{name}" for name in MADE),
