@@ -150,16 +150,20 @@ def finished(page):
 
 def trace(page):
     """The topmost point of the values in each column of the picture, from 0 at the bottom to 1; NaN where there is none."""
-    colour = """(() => { const canvas = document.getElementById("picture"), half = canvas.height / 2;
-      const pixels = canvas.getContext("2d").getImageData(0, half, canvas.width, half), tops = [];
-      for (let x = 0; x < canvas.width; x++) {
-        let y = 4;
-        while (y < half && pixels.data[4 * (y * canvas.width + x) + 3] < 160) y++;
-        tops.push(y / half);
+    colour = """(() => { const canvas = document.getElementById("picture"), view = running.picture.layout(canvas);
+      const [left, top] = [Math.round(view.left), Math.round(view.values.top)];
+      const [width, height] = [Math.round(view.right) - left, Math.round(view.values.bottom) - top];
+      const pixels = canvas.getContext("2d").getImageData(left, top, width, height + 1), tops = [];
+      const style = getComputedStyle(canvas).getPropertyValue("--ours").match(/[0-9a-f]{2}/g).map((n) => parseInt(n, 16));
+      const drawn = (at) => pixels.data[at + 3] > 160 && style.every((part, k) => Math.abs(part - pixels.data[at + k]) < 60);
+      for (let x = 0; x < width; x++) {
+        let y = 0;
+        while (y <= height && !drawn(4 * (y * width + x))) y++;
+        tops.push(1 - y / height);
       }
       return tops; })()"""
     tops = np.array(page.run(colour))
-    return np.where(tops < 1, (0.96 - tops) / 0.92, np.nan)
+    return np.where(tops >= 0, tops, np.nan)
 
 
 def test_a_file_gives_treadles_numbers(served, opened):
@@ -176,6 +180,33 @@ def test_a_file_gives_treadles_numbers(served, opened):
     assert np.corrcoef(drawn[~np.isnan(drawn)], columns[~np.isnan(drawn)])[0, 1] > 0.95
     if path := os.environ.get("TREADLE_SCREENSHOT"):  # docs/howto/browser.png is made so
         page.screenshot(pathlib.Path(path))
+
+
+def test_the_picture_can_be_read(served, opened):
+    """The pointer reads values, the threshold divides them, and a part of the time fills the picture."""
+    page = opened(served.page)
+    page.choose("file", VAD / "recording.wav")
+    found = finished(page)
+    above = float(page.run("running.picture.above * running.picture.each"))
+    assert abs(above - (found >= 0.5).sum() * 0.032) < 0.05
+    page.run("document.getElementById('threshold').value = '0.9'")
+    page.run("document.getElementById('threshold').dispatchEvent(new Event('input'))")
+    assert page.run("running.picture.above") == (found >= np.float32(0.9)).sum()
+    box = page.run("(() => { const b = document.getElementById('picture').getBoundingClientRect(); return [b.x, b.y, b.width]; })()")
+    view = page.run("running.picture.layout(document.getElementById('picture'))")
+    x = (view["left"] + view["right"]) / 2 / view["scale"]
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + x, y=box[1] + 100)
+    second, value = page.run("document.getElementById('readout').textContent").split(" s: ")
+    assert abs(float(second) - (view["begin"] + view["span"] / 2)) < 0.1
+    assert abs(float(value) - found[int(float(second) / 0.03199)]) < 0.9
+    page.run("document.getElementById('span').value = '5'")
+    page.run("document.getElementById('span').dispatchEvent(new Event('change'))")
+    view = page.run("running.picture.layout(document.getElementById('picture'))")
+    assert view["span"] == 5 and abs(view["begin"] + 5 - len(recorded()) / 16000) < 0.2
+    page.run("document.getElementById('back').value = '0'")
+    page.run("document.getElementById('back').dispatchEvent(new Event('input'))")
+    assert page.run("running.picture.layout(document.getElementById('picture')).begin") == 0
+    assert page.complaints == []
 
 
 def test_a_file_of_another_rate(served, opened, tmp_path):
@@ -412,9 +443,10 @@ def test_names_for_those_who_do_not_see(served, opened):
     for node in nodes:
         if not node["ignored"]:
             named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
-    assert named["combobox"] == ["Output"] and named["spinbutton"] == ["Samples per second"]
+    assert named["combobox"] == ["Output", "Show"] and named["slider"] == ["Threshold", "Look back"]
+    assert named["spinbutton"] == ["Samples per second"]
     assert named["image"] == ["No sound yet."] and named["meter"] == ["Newest value"] and named["status"]
-    for role in ("button", "checkbox", "combobox", "spinbutton"):
+    for role in ("button", "checkbox", "combobox", "slider", "spinbutton"):
         assert all(named.get(role, [])), (role, named)
 
 
