@@ -10,6 +10,7 @@ import sys
 import time
 import types
 import xml.etree.ElementTree
+import zipfile
 
 import pytest
 
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools" / "devtool"))
 
 import console  # noqa: E402
 import fuzzing  # noqa: E402
+import releasing  # noqa: E402
 import testing  # noqa: E402
 
 
@@ -152,3 +154,41 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
     seen.clear()
     assert testing.test(types.SimpleNamespace(all=False, only=["tsan", "avx2"], match=None)) == 0
     assert seen == [("release", "avx2"), ("tsan", None)]
+
+
+def test_a_release_folder_lists_and_sums_all_that_is_in_it(tmp_path, monkeypatch):
+    """What makes the parts is replaced: a real one takes minutes (tests/packages)."""
+
+    def written(path, data=b"x"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def made_wheel():
+        path = tmp_path / "wheels" / "treadle-0.1.0-cp311-abi3-linux.whl"
+        path.parent.mkdir()
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("treadle-0.1.0.dist-info/sboms/treadle.cdx.json", "{}")
+        return [path]
+
+    monkeypatch.setattr(releasing, "RELEASE", tmp_path / "out")
+    monkeypatch.setattr(releasing, "ROOT", tmp_path)
+    monkeypatch.setattr(releasing.wheels, "make_wheels", made_wheel)
+    monkeypatch.setattr(releasing.wheels, "make_sources", lambda: written(tmp_path / "sdist" / "treadle-0.1.0.tar.gz"))
+    monkeypatch.setattr(releasing.debs, "command_debs", lambda options: written(tmp_path / "debs" / "treadle.deb"))
+    monkeypatch.setattr(releasing.debs, "DEBS", tmp_path / "debs")
+    monkeypatch.setattr(
+        releasing.documenting, "docs", lambda options: written(tmp_path / "docs" / "html" / "index.html")
+    )
+    monkeypatch.setattr(releasing.documenting, "DOCS", tmp_path / "docs")
+    assert releasing.release(None) == 0
+    out = tmp_path / "out"
+    sums = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=out, capture_output=True, text=True, check=True).stdout
+    names = {line.removesuffix(": OK") for line in sums.splitlines()}
+    assert names == {"debs/treadle.deb", "treadle-0.1.0-cp311-abi3-linux.whl", "treadle-0.1.0-site.tar.gz",
+                     "treadle-0.1.0.tar.gz", "treadle.cdx.json"}  # fmt: skip
+    text = (out / "README.md").read_text()
+    assert all(f"`{name}`" in text for name in names) and "{" not in text
+    first = (out / "treadle-0.1.0-site.tar.gz").read_bytes()
+    releasing.pack_site(out / "treadle-0.1.0-site.tar.gz")
+    assert len(first) == (out / "treadle-0.1.0-site.tar.gz").stat().st_size

@@ -8,6 +8,7 @@ import debs
 import documenting
 import fuzzing
 import linting
+import releasing
 import testing
 import training
 import wheels
@@ -81,6 +82,7 @@ def parse_arguments():
     )
     add("wheels", wheels.command_wheels, "make wheels of the Python package in build/wheels")
     add("debs", debs.command_debs, "make Debian packages in build/debs")
+    add("release", releasing.release, "make one folder of all that is published, in build/release-folder")
     add(
         "docs",
         documenting.docs,
