@@ -96,18 +96,7 @@ NO_LONG_RUN = {
     "SequenceLength": "looks at one value",
     "Shape": "looks at the sizes of a tensor",
     "Size": "looks at the sizes of a tensor",
-} | {
-    f"com.microsoft.{name}": "becomes operators that have a case each"
-    for name in (
-        "BiasDropout", "BitmaskBiasDropout", "BitmaskDropout", "BranchwiseRMSNorm", "CausalConvWithState",
-        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "EngramGate", "ExpandDims",
-        "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GatherBlockQuantized", "GemmaRotaryEmbedding",
-        "HyperConnectionPostMix", "HyperConnectionPreMix", "LinearAttention", "LinearAttentionGate",
-        "MRotaryEmbedding", "MatMulBnb4", "PackedAttention", "PackedMultiHeadAttention",
-        "QEmbedLayerNormalization", "QMoE", "Range", "RelativePositionBias", "RemovePadding", "RestorePadding",
-        "SampleOp", "ScaledSiLU", "SparseAttention", "SparseToDenseMatMul", "WordConvEmbedding",
-    )
-}  # fmt: skip
+}
 
 
 def ints(*values: int) -> str:
@@ -277,6 +266,21 @@ SCALES = {"sx": np.float32(0.1).reshape(()), "zx": np.uint8(3).reshape(())}
 
 def bytes_to_scale() -> dict:
     return {"x": integers(255, *PLANES, dtype=np.uint8)} | SCALES
+
+
+def dropped(names: str) -> dict:
+    """The inputs of these names, of what drops half of a sum of them."""
+    rows = BIG // 1500
+    inputs = {"x": floats(rows, 1000), "b": floats(1000), "z": floats(rows, 1000)}
+    return {name: inputs[name] for name in names.split(", ")} | {
+        "r": np.float32(0.5).reshape(()),
+        "t": np.array(True),
+    }
+
+
+def tokens_in_line(tokens: int) -> dict:
+    """Where the tokens of one sequence lie, which is not padded."""
+    return {"o": np.arange(tokens, dtype=np.int32)[None], "c": np.int32([0, tokens])}
 
 
 # Nodes and feeds, by operator; "Operator: what is special" where one is not enough.
@@ -841,6 +845,168 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         words(200_000, 20),
     ),
     "com.microsoft.UnfoldTensor": ("y = com.microsoft.UnfoldTensor<size = 50>(x)", lambda: {"x": floats(BIG // 50)}),
+    **{
+        f"com.microsoft.{op}": (f"y = com.microsoft.{op}({names}, r, t)", lambda names=names: dropped(names))
+        for op, names in (
+            ("BiasDropout", "x, b, z"),
+            ("BitmaskBiasDropout", "x, b, z"),
+            ("BitmaskDropout", "x"),
+        )
+    },
+    "com.microsoft.BranchwiseRMSNorm": (
+        "y = com.microsoft.BranchwiseRMSNorm<num_branches = 4>(x, s)",
+        lambda: {"x": floats(16_000, 4000), "s": floats(4, 1000)},
+    ),
+    "com.microsoft.CausalConvWithState": (
+        'y, z = com.microsoft.CausalConvWithState<activation = "silu">(x, w, b)',
+        lambda: {"x": floats(12, 512, 10_000), "w": floats(512, 1, 4), "b": floats(512)},
+    ),
+    "com.microsoft.DecoderMaskedMultiHeadAttention": (
+        "y, k, v = com.microsoft.DecoderMaskedMultiHeadAttention<num_heads = 8, past_present_share_buffer = 1>"
+        "(q, q, q, , , p, p, n)",
+        lambda: {"q": floats(64, 1, 512), "p": floats(64, 8, 2000, 64), "n": np.int32([1999])},
+    ),
+    "com.microsoft.EmbedLayerNormalization": (
+        "y, m = com.microsoft.EmbedLayerNormalization(x, , w, p, , s, s)",
+        lambda: {
+            "x": integers(20_000, 128, 512, dtype=np.int32),
+            "w": floats(20_000, 512),
+            "p": floats(512, 512),
+            "s": floats(512),
+        },
+    ),
+    "com.microsoft.QEmbedLayerNormalization": (
+        "y, m = com.microsoft.QEmbedLayerNormalization(x, , w, p, , s, s, , c, c, , c, c, z, z, , z, z)",
+        lambda: {
+            "x": integers(20_000, 128, 512, dtype=np.int32),
+            "w": integers(99, 20_000, 512, dtype=np.int8),
+            "p": integers(99, 512, 512, dtype=np.int8),
+            "s": integers(99, 512, dtype=np.int8),
+            "c": np.float32(0.1).reshape(()),
+            "z": np.int8(3).reshape(()),
+        },
+    ),
+    "com.microsoft.EngramGate": (
+        "y = com.microsoft.EngramGate(k, k, v, s, s)",
+        lambda: {"k": floats(8, 4000, 4, 256), "v": floats(8, 4000, 256), "s": floats(4, 256)},
+    ),
+    "com.microsoft.ExpandDims": (
+        "y = com.microsoft.ExpandDims(x, a)",
+        lambda: {"x": floats(2 * BIG), "a": np.array(1, np.int32)},
+    ),
+    "com.microsoft.FusedMatMulActivation": (
+        'y = com.microsoft.FusedMatMulActivation<activation = "Relu">(a, b)',
+        square(1500),
+    ),
+    "com.microsoft.GatedAdd": (
+        "y = com.microsoft.GatedAdd(x, x, g)",
+        lambda: {"x": floats(BIG // 1000, 1000), "g": floats(BIG // 1000, 1)},
+    ),
+    "com.microsoft.GatedRMSNorm": (
+        "y = com.microsoft.GatedRMSNorm(x, s, x)",
+        lambda: {"x": floats(BIG // 1000, 1000), "s": floats(1000)},
+    ),
+    "com.microsoft.GatherBlockQuantized": (
+        "y = com.microsoft.GatherBlockQuantized<bits = 8, block_size = 32>(x, i, s)",
+        lambda: {
+            "x": integers(255, 10_000, 512, dtype=np.uint8),
+            "i": integers(10_000, 60_000),
+            "s": floats(10_000, 16),
+        },
+    ),
+    "com.microsoft.GemmaRotaryEmbedding": (
+        "y, z = com.microsoft.GemmaRotaryEmbedding(e, q, q, q, q)",
+        lambda: {"e": floats(1, 8192, 256), "q": floats(1, 24, 8192, 256).astype(np.float16)},
+    ),
+    "com.microsoft.HyperConnectionPostMix": (
+        "y = com.microsoft.HyperConnectionPostMix<num_branches = 4>(x, z, w, m)",
+        lambda: {
+            "x": floats(8000, 4096),
+            "z": floats(8000, 1024),
+            "w": floats(8000, 4, 1),
+            "m": floats(8000, 4, 4),
+        },
+    ),
+    "com.microsoft.HyperConnectionPreMix": (
+        "y = com.microsoft.HyperConnectionPreMix<num_branches = 4>(x, w)",
+        lambda: {"x": floats(16_000, 4096), "w": floats(16_000, 4, 1)},
+    ),
+    "com.microsoft.LinearAttention": (
+        'y, z = com.microsoft.LinearAttention<kv_num_heads = 8, q_num_heads = 8, update_rule = "gated_delta">'
+        "(q, q, q, , q, b)",
+        lambda: {"q": floats(1, 4000, 512) / 99, "b": floats(1, 4000, 8) / 99},
+    ),
+    "com.microsoft.LinearAttentionGate": (
+        "y, z = com.microsoft.LinearAttentionGate(x, s, s, x)",
+        lambda: {"x": floats(16, 4000, 512), "s": floats(512)},
+    ),
+    "com.microsoft.MRotaryEmbedding": (
+        "y = com.microsoft.MRotaryEmbedding<mrope_section = [16, 24, 24], num_heads = 8>(x, p, c, c)",
+        lambda: {"x": floats(8, 8, 4096, 128), "p": integers(4096, 3, 8, 4096), "c": floats(4096, 64)},
+    ),
+    "com.microsoft.MatMulBnb4": (
+        "y = com.microsoft.MatMulBnb4<K = 4096, N = 4096, block_size = 64, quant_type = 1>(x, w, s)",
+        lambda: {"x": floats(16, 4096), "w": integers(255, 2**23, dtype=np.uint8), "s": floats(2**18)},
+    ),
+    "com.microsoft.PackedAttention": (
+        "y = com.microsoft.PackedAttention<num_heads = 8>(x, w, b, o, c)",
+        lambda: tokens_in_line(2048) | {"x": floats(2048, 512), "w": floats(512, 1536), "b": floats(1536)},
+    ),
+    "com.microsoft.PackedMultiHeadAttention": (
+        "y = com.microsoft.PackedMultiHeadAttention<num_heads = 8>(x, , , , o, c)",
+        lambda: tokens_in_line(3000) | {"x": floats(3000, 8, 3, 64)},
+    ),
+    "com.microsoft.QMoE": (
+        'y = com.microsoft.QMoE<activation_type = "gelu", expert_weight_bits = 8, k = 2>(x, r, w, s, , w, s)',
+        lambda: {
+            "x": floats(2000, 512),
+            "r": floats(2000, 8),
+            "w": integers(255, 8, 512, 512, dtype=np.uint8),
+            "s": floats(8, 512),
+        },
+    ),
+    "com.microsoft.Range": (
+        "y = com.microsoft.Range(a, b)",
+        lambda: {"a": np.array(0), "b": np.array(BIG)},
+    ),
+    "com.microsoft.RelativePositionBias": (
+        "y = com.microsoft.RelativePositionBias<is_bidirectional = 1, max_distance = 128>(x, n, n)",
+        lambda: {"x": floats(32, 8), "n": np.array([2500])},
+    ),
+    "com.microsoft.RemovePadding": (
+        "y, o, c, m = com.microsoft.RemovePadding(x, n)",
+        lambda: {"x": floats(150, 1000, 512), "n": np.full(150, 900, np.int32)},
+    ),
+    "com.microsoft.RestorePadding": (
+        "y = com.microsoft.RestorePadding(x, o)",
+        lambda: {"x": floats(40_000, 512), "o": np.arange(64_000, dtype=np.int32).reshape(64, 1000)},
+    ),
+    "com.microsoft.SparseAttention": (
+        "y, k, v = com.microsoft.SparseAttention<num_heads = 8, kv_num_heads = 8, sparse_block_size = 64>"
+        "(q, q, q, p, p, r, c, t, n)",
+        lambda: {
+            "q": floats(1, 2048, 512),
+            "p": floats(1, 8, 2048, 64),
+            "r": np.cumsum(np.arange(33, dtype=np.int32))[None].astype(np.int32),
+            "c": np.concatenate([np.arange(i + 1, dtype=np.int32) for i in range(32)])[None],
+            "t": np.int32([2048]),
+            "n": np.int32([2048]),
+        },
+    ),
+    "com.microsoft.SparseToDenseMatMul": (
+        "a = Constant<sparse_value = sparse_tensor(float[2000, 2000]) (float[2] {1, 2}, int64[2] {5, 7})>() "
+        "y = com.microsoft.SparseToDenseMatMul(a, b)",
+        lambda: {"b": floats(2000, 2000)},
+    ),
+    "com.microsoft.WordConvEmbedding": (
+        "y = com.microsoft.WordConvEmbedding(x, w, b, e)",
+        lambda: {
+            "x": integers(255, 20_000, 16, dtype=np.int32) + np.int32(1),
+            "w": floats(256, 1, 5, 64),
+            "b": floats(256),
+            "e": floats(256, 64),
+        },
+    ),
     # ---- made of nothing -----
     "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),
     **{
