@@ -15,6 +15,7 @@ import check_pages  # noqa: E402
 import check_site  # noqa: E402
 import headers  # noqa: E402
 import navigation  # noqa: E402
+import searched  # noqa: E402
 
 HEADERS = ROOT / "include" / "treadle"
 
@@ -147,3 +148,33 @@ def test_places_of_pages_have_pages():
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     known = pages | {f"reference/{name}.md" for name in navigation.MADE} | set(navigation.FROM_THE_ROOT)
     assert len(set(placed)) == len(placed) and set(placed) <= known
+
+
+def test_words_that_people_search_for_lead_to_headings_that_are_there():
+    for name, headings in searched.SEARCHED.items():
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        with_entries = searched.with_entries(text, headings)
+        assert with_entries.count(":::{index} ! ") == len(headings)
+        assert re.sub(r"\n:::\{index\} .*\n:::\n", "", with_entries) == text
+    with pytest.raises(ValueError, match="there is no heading 'Two'"):
+        searched.with_entries("# One\n\nText.\n", {"Two": "word"})
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("why is my loop slow", "howto/tuning.md"),
+        ("slow first run", "howto/tuning.md"),
+        ("batch size", "howto/tuning.md"),
+        ("troubleshooting", "howto/troubleshooting.md"),
+        ("nan", "howto/troubleshooting.md"),
+        ("int8 differences", "howto/coming-from-onnxruntime.md"),
+        ("streaming", "howto/choose-a-stream.md"),
+        ("gpu", "faq.md"),
+        ("raspberry pi", "faq.md"),
+        ("memory", "memory.md"),
+    ],
+)
+def test_what_people_search_for(words, page):
+    found = ", ".join(searched.SEARCHED[page].values()).split(", ")
+    assert words in found

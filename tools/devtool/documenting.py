@@ -18,6 +18,7 @@ def docs(options) -> int:
     env = {"PYTHONPATH": os.pathsep.join([str(STAGED_PACKAGE), str(packages)])}
     source, html = DOCS / "source", DOCS / "html"
     run("writing pages", [PYTHON, TOOLS / "generate.py", source], log="docs-generate", env=env)
+    run("adding words that people search for", [PYTHON, TOOLS / "searched.py", source], log="docs-searched")
     sphinx = [PYTHON, "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "-b", "html", "-d", DOCS / "doctrees"]
     run("making the site", [*sphinx, source, html], log="docs-sphinx", env=env)
     run("following links", [PYTHON, TOOLS / "check_site.py", html], log="docs-links")
