@@ -192,7 +192,9 @@ def test_the_picture_can_be_read(served, opened):
     page.run("document.getElementById('threshold').value = '0.9'")
     page.run("document.getElementById('threshold').dispatchEvent(new Event('input'))")
     assert page.run("running.picture.above") == (found >= np.float32(0.9)).sum()
-    box = page.run("(() => { const b = document.getElementById('picture').getBoundingClientRect(); return [b.x, b.y, b.width]; })()")
+    box = page.run(
+        "(() => { const b = document.getElementById('picture').getBoundingClientRect(); return [b.x, b.y, b.width]; })()"
+    )
     view = page.run("running.picture.layout(document.getElementById('picture'))")
     x = (view["left"] + view["right"]) / 2 / view["scale"]
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + x, y=box[1] + 100)
