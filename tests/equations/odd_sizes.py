@@ -43,7 +43,7 @@ SECONDS, MEMORY = 30, 8 << 30
 # What these do follows from sizes. Where planning does not know the sizes, the node is refused.
 LOWERED_BY_SIZES = (
     "DequantizeLinear", "QuantizeLinear",
-    "com.microsoft.QMoE", "com.microsoft.RelativePositionBias", "com.microsoft.RotaryEmbedding",
+    "com.microsoft.MoEGroupRouter", "com.microsoft.QMoE", "com.microsoft.RelativePositionBias", "com.microsoft.RotaryEmbedding",
     "com.microsoft.SparseAttention",
 )  # fmt: skip
 # Where the onnx package's evaluator is no judge, and why.

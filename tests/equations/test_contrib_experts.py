@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from contrib import Node, by_treadle, check
+from contrib import Node, by_onnxruntime, by_treadle, check
 from one_node import treadle
 from test_contrib_norms import BFLOAT, FLOAT, HALF, draw, maybe, pick, sigmoid, sizes, wide
 
@@ -164,6 +164,63 @@ def gathered_blocks(rng):
     )
 
 
+# Formats of GGUF files by their numbers: of a block how many numbers, how many bytes, and where the scales begin.
+FORMATS = {
+    0: (1, 4, None), 1: (1, 2, 0), 2: (32, 18, 0), 6: (32, 22, 0), 8: (32, 34, 0), 13: (256, 176, 0), 14: (256, 210, 208),
+    16: (256, 66, 0), 17: (256, 74, 0), 18: (256, 98, 0), 20: (32, 18, 0), 22: (256, 82, 0), 23: (256, 136, 0),
+    30: (1, 2, None), 42: (64, 18, 0),
+}  # fmt: skip
+
+
+def packed_table(rng, packed_type, blocks, rows):
+    """Rows of random bits with finite scales."""
+    _, width, scales = FORMATS[packed_type]
+    table = rng.integers(0, 256, (rows, blocks, width), UINT8)
+    if packed_type in (0, 30):
+        dtype = np.float32 if packed_type == 0 else ml_dtypes.bfloat16
+        table = rng.standard_normal((rows, blocks, 1)).astype(dtype).view(UINT8)
+    else:
+        count = 2 if packed_type == 13 else 1
+        halves = rng.standard_normal((rows, blocks, count)).astype(np.float16)
+        table[:, :, scales : scales + 2 * count] = halves.view(UINT8)
+    return table.reshape(rows, -1)
+
+
+def gathered_packed(rng, packed_type=None):
+    packed_type = int(rng.choice(list(FORMATS))) if packed_type is None else packed_type
+    blocks, rows = (int(n) for n in rng.integers(1, 5, 2))
+    table = packed_table(rng, packed_type, blocks, rows)
+    shape = pick(rng, (), (3,), (2, 3))
+    at = np.asarray(rng.integers(-2, rows + 2, shape), pick(rng, INT32, INT64))
+    attributes = {"packed_type": packed_type, "K": blocks * FORMATS[packed_type][0], "output_dtype": 1}
+    node = Node("GatherPacked", [table, at], [FLOAT], attributes, units=0)
+    number, dtype = pick(rng, (1, FLOAT), (10, HALF), (16, BFLOAT))
+    if number == 1:
+        return node
+    expected = [by_onnxruntime(node)[0].astype(dtype)]
+    return Node("GatherPacked", [table, at], [dtype], attributes | {"output_dtype": number}, expected, units=0)
+
+
+def routed_groups(rng):
+    groups, size = (int(n) for n in rng.integers(1, 5, 2))
+    experts, dtype = groups * size, pick(rng, FLOAT, HALF, BFLOAT)
+    shape = pick(rng, (3,), (2, 2), (1, 0))
+    logits, bias = draw(rng, (*shape, experts), dtype, -4, 4), draw(rng, (experts,), FLOAT)
+    attributes = {"top_k": int(rng.integers(1, experts + 1)), "router_sentinel": -9.0}
+    if pick(rng, True, False):
+        return Node("MoEGroupRouter", [logits, bias], [None, FLOAT, FLOAT], attributes)
+    attributes |= {
+        "n_group": groups, "topk_group": int(rng.integers(1, groups + 1)), "group_topk": int(rng.integers(1, size + 2)),
+    }  # fmt: skip
+    return Node("MoEGroupRouter", [logits, bias], [dtype], attributes)
+
+
+def routed_projections(rng):
+    experts, dtype = int(rng.integers(2, 9)), pick(rng, FLOAT, HALF, BFLOAT)
+    x, w = draw(rng, (int(rng.integers(0, 5)), 256), dtype, -1, 1), draw(rng, (experts, 256), dtype, -0.1, 0.1)
+    return Node("MoEGroupRouter", [x, draw(rng, (experts,), FLOAT), w], [None, FLOAT, FLOAT], {"top_k": 2}, units=64)
+
+
 # ---- Gates and streams
 
 
@@ -292,7 +349,7 @@ def packed_ngram_hashes(rng):
 
 
 MAKERS = [
-    experts, gated_experts, quantised_experts, gathered_blocks, linear_gate, engram_gate, pre_mix, post_mix,
+    experts, gated_experts, quantised_experts, gathered_blocks, gathered_packed, routed_groups, routed_projections, linear_gate, engram_gate, pre_mix, post_mix,
     rotated_by_three, ngram_hashes, packed_ngram_hashes,
 ]  # fmt: skip
 
@@ -312,3 +369,70 @@ def test_router_weights_are_those_of_all_tokens_and_experts(symbolic):
     node.symbolic, node.inputs[14] = symbolic, node.inputs[14][:0]
     with pytest.raises((treadle.InvalidArgument, treadle.InvalidGraph), match="router_weights have shape"):
         by_treadle(node)
+
+
+@pytest.mark.parametrize("packed_type", FORMATS)
+def test_every_packed_format_has_the_bits_of_onnxruntime(packed_type):
+    for seed in range(20):
+        check(gathered_packed(np.random.default_rng(seed), packed_type))
+
+
+def test_of_equal_experts_and_groups_the_first_count():
+    logits = np.float32([[0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 2, 1, 2, 1, 0, 0], [3, 3, 3, 3, 2, 4, 4, 2]])
+    attributes = {"n_group": 4, "topk_group": 2, "router_sentinel": -9.0}
+    for k in (1, 3, 4, 6):
+        check(Node("MoEGroupRouter", [logits, np.zeros(8, FLOAT)], [FLOAT], attributes | {"top_k": k}))
+
+
+def test_a_logit_that_is_no_number_is_chosen_last():
+    """onnxruntime chooses it where it stands among the first `top_k`."""
+    logits = np.float32([[0, np.nan, 1, np.inf], [np.nan] * 4, [-1, np.nan, -1, 2]])
+    with np.errstate(invalid="ignore"):
+        logs = -np.log1p(np.exp(-logits.astype(np.float64)))
+    for k, chosen in {1: [[3], [0], [3]], 3: [[3, 2, 0], [0, 1, 2], [3, 0, 2]], 4: [range(4)] * 3}.items():
+        expected = np.full((3, 4), -9.0)
+        for row, experts_of_row in enumerate(chosen):
+            for expert_of_row in experts_of_row:
+                expected[row, expert_of_row] = logs[row, expert_of_row]
+        attributes = {"top_k": k, "router_sentinel": -9.0}
+        check(Node("MoEGroupRouter", [logits, np.zeros(4, FLOAT)], [FLOAT], attributes, [expected]))
+
+
+ROUTES = [np.zeros((2, 8), FLOAT), np.zeros(8, FLOAT)]
+PROJECTED = [np.zeros((2, 256), FLOAT), np.zeros(8, FLOAT), np.zeros((8, 256), FLOAT)]
+ALL_SCORES = [None, FLOAT, FLOAT]
+ROWS = [np.zeros((3, 34), UINT8), np.zeros(2, INT64)]
+ROW = {"packed_type": 8, "K": 32, "output_dtype": 1}
+REFUSED = [
+    ("GatherPacked", ROWS, [FLOAT], ROW | {"packed_type": 12}, "packed_type is 12, expected one of 0 .F32.*42 .Q2_0."),
+    ("GatherPacked", ROWS, [FLOAT], ROW | {"K": 48}, "K is 48, expected a multiple of 32, the numbers of a block of Q8_0"),
+    ("GatherPacked", ROWS, [FLOAT], ROW | {"K": 0}, "K is 0, expected a multiple of 32"),
+    ("GatherPacked", ROWS, [FLOAT], ROW | {"output_dtype": 11}, "output_dtype is 11, expected 1 .float., 10 .float16. or 16"),
+    ("GatherPacked", ROWS, [FLOAT], ROW | {"K": 64}, r"data has shape \[3,34\], expected \[rows,68\]: 2 blocks of Q8_0 with 34"),
+    ("GatherPacked", [ROWS[0][0], ROWS[1]], [FLOAT], ROW, r"data has shape \[34\], expected \[rows,34\]"),
+    ("GatherPacked", [ROWS[0][:0], ROWS[1]], [FLOAT], ROW, "expected at least one row for indices of shape"),
+    ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 0}, "attribute top_k is 0, expected at least 1"),
+    ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 9}, "8 experts, expected at least as many as top_k says, which is 9"),
+    ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 1, "group_topk": 0}, "attribute group_topk is 0, expected at least 1"),
+    ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 1, "n_group": 3}, "8 experts, expected a multiple of n_group, which is 3"),
+    ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 1, "topk_group": 2}, "topk_group is 2, expected at most n_group, which is 1"),
+    ("MoEGroupRouter", [ROUTES[0][0], ROUTES[1]], [FLOAT], {"top_k": 1}, r"logits have shape \[8\], expected \[...,experts\]"),
+    ("MoEGroupRouter", [ROUTES[0], ROUTES[1][:4]], [FLOAT], {"top_k": 1}, r"expert_bias has shape \[4\], expected \[8\]"),
+    ("MoEGroupRouter", ROUTES, [None, FLOAT], {"top_k": 1}, "selection_scores are asked for without router_weights"),
+    ("MoEGroupRouter", ROUTES, [FLOAT, FLOAT, FLOAT], {"top_k": 1}, "output 0 .router_probs. is named, but"),
+    ("MoEGroupRouter", ROUTES, ALL_SCORES, {"top_k": 1, "n_group": 2}, "with 2 groups, expected n_group = 1"),
+    ("MoEGroupRouter", [np.zeros((1, 520), FLOAT), np.zeros(520, FLOAT)], ALL_SCORES, {"top_k": 1}, "expected at most 512"),
+    ("MoEGroupRouter", PROJECTED, [FLOAT], {"top_k": 1}, "projection_weight is given, but selection_scores are not asked for"),
+    ("MoEGroupRouter", [PROJECTED[0][None], *PROJECTED[1:]], ALL_SCORES, {"top_k": 1}, r"expected \[tokens,width\]"),
+    ("MoEGroupRouter", [*PROJECTED[:2], PROJECTED[2][:, :9]], ALL_SCORES, {"top_k": 1}, r"expected \[experts,256\]"),
+    ("MoEGroupRouter", [np.zeros((2, 9), FLOAT), PROJECTED[1], np.zeros((8, 9), FLOAT)], ALL_SCORES, {"top_k": 1},
+     "logits have a width of 9, expected a multiple of 256"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "inputs", "outputs", "attributes", "message"), REFUSED)
+def test_what_packed_rows_and_routers_refuse(op, inputs, outputs, attributes, message):
+    with pytest.raises(
+        (treadle.InvalidArgument, treadle.InvalidGraph, treadle.NotImplemented, treadle.Fail), match=message
+    ):
+        by_treadle(Node(op, inputs, outputs, attributes))

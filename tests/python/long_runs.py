@@ -309,6 +309,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         "y = GroupedMatMul(x, w, g)",
         lambda: {"x": floats(8000, 64), "w": floats(8, 64, 64), "g": integers(8, 8000, 2)},
     ),
+    "com.microsoft.GatherPacked": (
+        "y = com.microsoft.GatherPacked<packed_type = 23, K = 4096, output_dtype = 1>(x, i)",
+        lambda: {"x": integers(255, 1000, 16 * 136, dtype=np.uint8), "i": integers(1000, 20_000)},
+    ),
     "NonZero": ("y = NonZero(x)", lambda: {"x": flags(4, 4_000_000)}),
     "OneHot": (f"d = {ints(100)} v = {ints(0, 1)} y = OneHot(x, d, v)", lambda: {"x": integers(100, BIG // 40)}),
     "Pad": (f"p = {ints(500, 500, 500, 500)} y = Pad(x, p)", large),
@@ -913,6 +917,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
             "i": integers(10_000, 60_000),
             "s": floats(10_000, 16),
         },
+    ),
+    "com.microsoft.MoEGroupRouter": (
+        "y = com.microsoft.MoEGroupRouter<top_k = 8, n_group = 8, topk_group = 4>(x, b)",
+        lambda: {"x": floats(60_000, 256), "b": floats(256)},
     ),
     "com.microsoft.GemmaRotaryEmbedding": (
         "y, z = com.microsoft.GemmaRotaryEmbedding(e, q, q, q, q)",
