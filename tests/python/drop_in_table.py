@@ -5,7 +5,7 @@ are those of the installed onnxruntime; which of them are there is asked of the 
 
 python tests/python/drop_in_table.py --newer [VERSION] fetches another onnxruntime with pip, the newest one unless a version
 is given, into a folder that is removed again. It prints the names, members, operators and versions of the function table
-that this onnxruntime has and treadle lacks.
+that this onnxruntime has and treadle lacks, each with the reason why, or "no reason is stated".
 """
 
 import argparse
@@ -13,15 +13,37 @@ import functools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 import models
 import treadle
+from treadle import _alias
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "drop-in.md"
 BEGIN, END = "<!-- the table is written by tests/python/drop_in_table.py -->", "<!-- end of the table -->"
+
+# Why treadle has not what onnxruntime has. The alias has the reasons of its names, and the page on com.microsoft those of
+# its operators; here are those of members and of the domains that no page names.
+OPERATORS_PAGE = PAGE.with_name("contrib-operators.md")
+OF_MEMBERS = {
+    "InferenceSession": "it is onnxruntime.InferenceSession",
+    "ep_context_data_read_func": "treadle runs no binaries that a provider has compiled",
+    "set_provider_selection_policy_delegate": "there is one device to select",
+    "add_active_adapter": "treadle has no LoRA adapters",
+    "sparse_tensor": "treadle has no sparse tensors as values",
+}
+OF_DOMAINS = dict.fromkeys(
+    ("com.microsoft.nchwc", "com.ms.internal.nhwc"),
+    "onnxruntime's rewrites make it of other operators while they load a model; no model is written with it",
+)
+OF_OPERATORS = {
+    r"\w+_TRT": "runs in TensorRT alone",
+    r"GRUUnit|GivenTensorFill": "an experiment of early operator sets that onnxruntime has no kernel for",
+    r"Memcpy(From|To)Host": "onnxruntime writes it between devices while it loads a model",
+}
 
 # Prints, for each object that programs hold, the names that it has of those asked for on standard input, or all.
 NAMES = """
@@ -120,6 +142,27 @@ def missing(folder: pathlib.Path, packages: str) -> list[str]:
     return [f"onnxruntime {theirs['version']} beside the names of {ours['version']}", *dict.fromkeys(lines)]
 
 
+def reasons_of_operators() -> dict[str, str]:
+    """By name, as the page on com.microsoft says them."""
+    _, _, text = OPERATORS_PAGE.read_text(encoding="utf-8").partition("## What treadle has not")
+    rows = re.findall(r"^\| (`.*`) \| (.*) \|$", text, re.MULTILINE)
+    return {name: reason for names, reason in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def reason(line: str) -> str:
+    """Why treadle lacks what a line of `missing` says; empty where nothing says it."""
+    what, _, name = line.partition(": ")
+    if what == "operator":
+        domain, _, operator = name.partition(" ")
+        if domain == "com.microsoft":
+            return reasons_of_operators().get(operator, "")
+        found = (reason for pattern, reason in OF_OPERATORS.items() if re.fullmatch(pattern, operator))
+        return next(found, OF_DOMAINS.get(domain, ""))
+    if name in _alias._REASONS:
+        return _alias._REASONS[name]
+    return next((reason for part, reason in OF_MEMBERS.items() if part in name), "")
+
+
 def print_newer(version: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         packages = os.path.join(folder, "packages")
@@ -137,7 +180,8 @@ def print_newer(version: str) -> None:
             wanted,
         ]
         subprocess.run(pip, check=True)
-        print("\n".join(missing(pathlib.Path(folder), packages)))
+        title, *lines = missing(pathlib.Path(folder), packages)
+        print(title, *(f"{line}  ({reason(line) or 'no reason is stated'})" for line in lines), sep="\n")
 
 
 @functools.cache

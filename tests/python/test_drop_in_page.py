@@ -27,6 +27,7 @@ def test_what_another_release_has_more_is_listed(tmp_path):
         *lines
     }
     assert not [line for line in lines if line.startswith("function table")]
+    assert [line for line in lines[1:] if not drop_in_table.reason(line)] == []
 
 
 @pytest.mark.skipif(INSTALLED != _alias.ONNXRUNTIME_VERSION, reason="needs the onnxruntime whose names are offered")
