@@ -66,11 +66,11 @@ def entries(words: str) -> str:
 
 
 def with_entries(text: str, headings: dict[str, str]) -> str:
-    """`text` with entries below its headings; ValueError for a heading that the page does not have."""
+    """`text` with entries above its headings, to which a result of the search then leads; ValueError for a heading that is not there."""
     for heading, words in headings.items():
-        pattern = rf"^#+ {re.escape(heading)}\n" if heading else r"\A# .*\n"
-        below = rf"\g<0>\n{entries(words)}"
-        text, count = re.subn(pattern, below, text, count=1, flags=re.MULTILINE)
+        pattern = rf"^#+ {re.escape(heading)}$" if heading else r"^# .*$"
+        above = rf"{entries(words)}\n\g<0>"
+        text, count = re.subn(pattern, above, text, count=1, flags=re.MULTILINE)
         if not count:
             raise ValueError(f"there is no heading '{heading}'")
     return text
