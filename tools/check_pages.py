@@ -60,7 +60,6 @@ def misspelt(texts: dict[pathlib.Path, str]) -> Iterator[str]:
 def broken(texts: dict[pathlib.Path, str]) -> Iterator[str]:
     anchors = {page: {anchor(title) for title in HEADING.findall(text)} for page, text in texts.items()}
     made = {ROOT / "docs" / "reference" / f"{name}.md" for name in navigation.MADE}
-    made.add(ROOT / "docs" / navigation.PICTURE)
     copied = {ROOT / "docs" / name: ROOT / source for name, source in navigation.FROM_THE_ROOT.items()}
     for page, text in texts.items():
         for match in LINK.finditer(blanked(CODE, text)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 import time
 import wave
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ import numpy as np
 import treadle
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+from drawing import Picture  # noqa: E402
+
 MODEL = HERE / "silero_vad.onnx"
 RECORDING = HERE / "recording.wav"
 RATE = 16000  # samples per second
@@ -71,35 +76,15 @@ def segments(probability: np.ndarray, on: float = 0.5, off: float = 0.35, shorte
     return [s for s in found if s.end - s.start >= shortest]
 
 
-def write_svg(path: pathlib.Path, audio: np.ndarray, probability: np.ndarray, found: list[Segment]) -> None:
-    """Waveform, probability and segments over time."""
-    width, height, margin = 1200, 320, 40
-    length = len(audio) / RATE
-
-    def x(t: float) -> float:
-        return margin + t / length * (width - 2 * margin)
-
-    columns = np.array_split(np.abs(audio), width - 2 * margin)
-    peak = float(np.abs(audio).max()) or 1.0
-    bars = "".join(
-        f"M{margin + i},{100 - 70 * c.max() / peak:.1f}V{100 + 70 * c.max() / peak:.1f}" for i, c in enumerate(columns)
+def draw(path: pathlib.Path, audio: np.ndarray, probability: np.ndarray, found: list[Segment]) -> None:
+    """The signal, the probability of speech with its threshold, and the stretches of speech over time."""
+    picture = Picture("The speech in a recording", len(audio) / RATE, "s")
+    picture.wave("Recording", audio)
+    picture.lines(
+        "Probability of speech, and the speech found", probability, limit=0.5, found=[(s.start, s.end) for s in found]
     )
-    line = " ".join(f"{x((i + 0.5) * HOP / RATE):.1f},{290 - 90 * p:.1f}" for i, p in enumerate(probability))
-    boxes = "".join(
-        f'<rect x="{x(s.start):.1f}" y="20" width="{x(s.end) - x(s.start):.1f}" height="270" fill="#cfe8cf"/>'
-        for s in found
-    )
-    ticks = "".join(
-        f'<text x="{x(t):.1f}" y="310" font-size="12" text-anchor="middle">{t} s</text>'
-        for t in range(0, int(length) + 1, 5)
-    )
-    path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">'
-        f'<rect width="{width}" height="{height}" fill="white"/>{boxes}'
-        f'<path d="{bars}" stroke="#555" stroke-width="1" fill="none"/>'
-        f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.5"/>{ticks}'
-        f'<text x="{margin}" y="15" font-size="12">waveform; probability of speech (red); speech (green)</text></svg>\n'
-    )
+    picture.axis()
+    picture.save(path)
 
 
 def main(picture: pathlib.Path) -> None:
@@ -116,5 +101,5 @@ def main(picture: pathlib.Path) -> None:
     print(
         f"real-time factor {seconds / (len(audio) / RATE):.5f} ({len(audio) / RATE / seconds:.0f} times faster than real time)"
     )
-    write_svg(picture, audio, probability, found)
+    draw(picture, audio, probability, found)
     print(f"picture: {picture}")

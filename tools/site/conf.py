@@ -21,6 +21,21 @@ maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = f"treadle {treadle.__version__}"
+html_static_path = ["static"]
+html_css_files = ["treadle.css"]
+html_logo = html_favicon = "static/mark.svg"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0f766e",
+        "color-brand-content": "#0f766e",
+        "color-brand-visited": "#4c5f7a",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#2dd4bf",
+        "color-brand-content": "#2dd4bf",
+        "color-brand-visited": "#9fb3c8",
+    },
+}
 html_copy_source = False
 html_show_sphinx = False
 

@@ -1,7 +1,7 @@
 """python tools/site/generate.py FOLDER: the sources of the site, pages that stand in the repository and pages that are made.
 
 Pages of docs/ keep their names; `docs/NAME.md` in the text becomes a link. What is made: the reference of the command
-line, of Python, C and C++ and of the operators, and the voice detector's picture.
+line, of Python, C and C++ and of the operators.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "site"), str(ROOT / "examples" / "vad")]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
 
 import headers  # noqa: E402
 import navigation  # noqa: E402
 import treadle  # noqa: E402
 import treadle.batch  # noqa: E402
-import vad  # noqa: E402
 
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 TOOL = ROOT / "build" / "bin" / "treadle"
@@ -38,6 +37,16 @@ def linked(text: str, page: pathlib.PurePosixPath) -> str:
     return "".join(parts)
 
 
+def with_pictures(text: str, page: pathlib.Path) -> str:
+    """Charts become part of the page, whose style then gives them the colours that the reader has chosen there."""
+
+    def drawn(match: re.Match[str]) -> str:
+        picture = (page.parent / match[1]).read_text(encoding="utf-8")
+        return f'<figure class="picture">\n{picture.strip()}\n</figure>'
+
+    return re.sub(r"^!\[[^\]]*\]\(((?:docs/|\.\./)*pictures/[\w-]+\.svg)\)$", drawn, text, flags=re.MULTILINE)
+
+
 def table_of_contents(pages: set[str]) -> str:
     sections = {caption: list(names) for caption, names in navigation.SECTIONS.items()}
     placed = {name for names in sections.values() for name in names}
@@ -53,7 +62,7 @@ def copy_pages(out: pathlib.Path) -> None:
     pages = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*.md")}
     pages |= {name: ROOT / source for name, source in navigation.FROM_THE_ROOT.items()}
     for name, source in pages.items():
-        text = linked(source.read_text(encoding="utf-8"), pathlib.PurePosixPath(name))
+        text = with_pictures(linked(source.read_text(encoding="utf-8"), pathlib.PurePosixPath(name)), source)
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         text += table_of_contents(pages.keys() - {"index.md"}) if name == "index.md" else ""
         (out / name).write_text(text, encoding="utf-8")
@@ -81,22 +90,64 @@ def command_line() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+MAIN_CLASSES = (
+    "InferenceSession",
+    "Stream",
+    "StreamPool",
+    "SessionOptions",
+    "RunOptions",
+    "OrtValue",
+    "IOBinding",
+    "Problem",
+)
+# How the docstring of a name begins that is here for programs written for onnxruntime alone.
+NO_EFFECT = (
+    "Has no effect",
+    "Never raised",
+    "There are none",
+    "Raises NotImplemented",
+    "Raises Fail",
+    "Checks its arguments",
+)
+
+
+def is_error(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, BaseException)
+
+
+def directive_of(name: str) -> str:
+    thing = getattr(treadle, name)
+    return "autoexception" if is_error(thing) else "autoclass" if isinstance(thing, type) else "autofunction"
+
+
+def kind_of(name: str) -> str:
+    """The part of the reference that a name belongs to."""
+    thing = getattr(treadle, name)
+    if name in MAIN_CLASSES:
+        return "Sessions and streams"
+    if (thing.__doc__ or "").strip().startswith(NO_EFFECT):
+        return "Names without effect"
+    if is_error(thing):
+        return "Errors"
+    return "Values and other classes" if isinstance(thing, type) else "Functions"
+
+
 def python_package() -> str:
-    """The public names of the package; Sphinx writes what their docstrings say."""
-    names = [name for name in treadle.__all__ if not name.startswith("_")]
-    kinds: dict[str, list[str]] = {"Classes": [], "Functions": [], "Errors": []}
-    for name in names:
-        thing = getattr(treadle, name)
-        is_error = isinstance(thing, type) and issubclass(thing, BaseException)
-        kinds["Errors" if is_error else "Classes" if isinstance(thing, type) else "Functions"].append(name)
-    directives = {"Classes": "autoclass", "Functions": "autofunction", "Errors": "autoexception"}
+    """The public names of the package, what programs use most first; Sphinx writes what their docstrings say."""
+    titles = ("Sessions and streams", "Functions", "Values and other classes", "Errors", "Names without effect")
+    kinds: dict[str, list[str]] = {title: [] for title in titles}
+    for name in treadle.__all__:
+        if not name.startswith("_"):
+            kinds[kind_of(name)].append(name)
+    kinds["Sessions and streams"].sort(key=MAIN_CLASSES.index)
     parts = [
         "# Python",
         "After this page you know every name of the package `treadle`. The page is made from the signatures and docstrings of the package. "
         "[Options](../options.md) says what each option of onnxruntime's does here.",
     ]
     for kind, found in kinds.items():
-        shown = "\n\n".join(f".. {directives[kind]}:: treadle.{name}" for name in sorted(found, key=str.lower))
+        names = found if kind == "Sessions and streams" else sorted(found, key=str.lower)
+        shown = "\n\n".join(f".. {directive_of(name)}:: treadle.{name}" for name in names)
         parts.append(f"## {kind}\n\n```{{eval-rst}}\n{shown}\n```")
     shown = "\n\n".join(f".. autoclass:: treadle.batch.{name}" for name in treadle.batch.__all__ if name[0].isupper())
     parts.append(f"## Tables\n\n```{{eval-rst}}\n{shown}\n\n.. autofunction:: treadle.batch.arrow\n```")
@@ -138,17 +189,12 @@ def operators() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def draw_picture(path: pathlib.Path) -> None:
-    audio = vad.read_wav(vad.RECORDING)
-    probability = vad.speech_probability(vad.open_stream(), audio, chunk=1600)
-    vad.write_svg(path, audio, probability, vad.segments(probability))
-
-
 def main(out: pathlib.Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     (out / "reference").mkdir(parents=True)
     copy_pages(out)
     shutil.copy(ROOT / "tools" / "site" / "conf.py", out)
+    shutil.copytree(ROOT / "tools" / "site" / "static", out / "static", dirs_exist_ok=True)
     made = {
         "cli": command_line(),
         "python": python_package(),
@@ -160,7 +206,6 @@ def main(out: pathlib.Path) -> None:
     for name, text in made.items():
         page = pathlib.PurePosixPath("reference", f"{name}.md")
         (out / page).write_text(linked(text, page), encoding="utf-8")
-    draw_picture(out / navigation.PICTURE)
 
 
 if __name__ == "__main__":
