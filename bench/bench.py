@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [table] [provider] [searches].
+[stops] [costs] [explain] [table] [provider] [searches] [engines] [gallery].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -14,6 +14,8 @@
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     table      calls by the function table of libonnxruntime.so, treadle's and onnxruntime's own
     searches   searches for tokens over small decoders beside onnxruntime
+    gallery    the models of docs/gallery.md beside onnxruntime
+    engines    how many models each engine that is installed runs with the right results
     provider   treadle as an execution provider inside onnxruntime, beside onnxruntime alone
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
@@ -29,12 +31,16 @@ docs/benchmarks.md tells what the figures mean.
 from __future__ import annotations
 
 import argparse
+import pathlib
 
+import record
 from bench_check import bench_check
 from bench_convolutions import bench_convolutions
 from bench_costs import bench_costs
+from bench_engines import bench_engines
 from bench_explain import bench_explain
 from bench_functions import bench_functions
+from bench_gallery import bench_gallery
 from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_networks import bench_networks
@@ -74,6 +80,8 @@ def main() -> None:
         "table": bench_table,
         "searches": bench_searches,
         "provider": bench_provider,
+        "engines": bench_engines,
+        "gallery": bench_gallery,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
@@ -85,9 +93,12 @@ def main() -> None:
         metavar="TEXT",
         help="of loops, operators and growing models, those with TEXT in the name",
     )
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
     for kind in options.kind:
         kinds[kind](options)
+    if options.json:
+        record.write(options.json)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import engines
 import measure
 import numpy as np
+import record
 from onnx import TensorProto, helper
 
 ELEMENTS = 98_304
@@ -94,4 +95,6 @@ def bench_functions(options) -> None:
         ours, theirs = (f"{min(t) / ELEMENTS * 1e9:.2f}" for t in times)
         largest, mean = ([f"{of(e):.2f}" for e in errors] for of in (np.max, np.mean))
         ratio = measure.ratio(times[1], times[0])
+        record.keep("functions", case.op, treadle=min(times[0]) / ELEMENTS, onnxruntime=min(times[1]) / ELEMENTS,
+                    error=[float(f"{np.max(e):.2g}") for e in errors])  # fmt: skip
         print(f"| {' | '.join([case.op, ours, theirs, str(ratio), *largest, *mean])} |", flush=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import growth_models
 import numpy as np
 import onnxruntime
+import record
 import treadle
 
 SIZES = (1_000, 10_000)
@@ -35,10 +36,13 @@ def row(title: str, count: int, make: Callable[[int], tuple[bytes, growth_models
     data, feed = make(count)
     load, first, ours = took(lambda: treadle.InferenceSession(data), feed)
     line = f"{title:<28} {count:>7} {load:>9.1f} {first:>9.1f}"
+    figures = {"kind": title, "nodes": count, "treadle_load": load / 1e3, "treadle_first_run": first / 1e3}
     if count <= MOST_BESIDE or make is growth_models.chain:
         load, first, theirs = took(lambda: beside(data), feed)
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
         line += f" {load:>9.1f} {first:>9.1f}"
+        figures |= {"onnxruntime_load": load / 1e3, "onnxruntime_first_run": first / 1e3}
+    record.keep("growth", f"{title}, {count}", **figures)
     print(line, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Convolutional networks of real sizes with random weights beside onnxruntime, on one thread and on two.
+"""Convolutional networks and transformers of real sizes with random weights beside onnxruntime, on one thread and on two.
 
 TREADLE_ISA picks treadle's instruction set; onnxruntime takes the widest that it knows. Each engine has a process of its
 own (bench_products).
@@ -11,6 +11,8 @@ import math
 import convolutional
 import engines
 import numpy as np
+import record
+import transformers
 from bench_products import THREADS, Case, Engine, in_turns
 
 
@@ -21,7 +23,9 @@ def compare(case: Case) -> None:
 
 
 def bench_networks(options) -> None:
-    cases = [Case(n, *make()) for n, make in convolutional.NETWORKS.items() if options.match in n]
+    cases = [
+        Case(n, *make()) for n, make in (convolutional.NETWORKS | transformers.NETWORKS).items() if options.match in n
+    ]
     for case in cases:
         compare(case)
     for threads in THREADS:
@@ -31,6 +35,7 @@ def bench_networks(options) -> None:
         for case in cases:
             ours, theirs = in_turns(pair, case, options, threads)
             ratios.append(theirs / ours)
+            record.keep("networks", case.name, **{f"threads {threads}": {"onnxruntime": theirs, "treadle": ours}})
             print(f"| {case.name} | {theirs * 1e3:.2f} | {ours * 1e3:.2f} | {ratios[-1]:.2f} |", flush=True)
         for engine in pair:
             engine.close()

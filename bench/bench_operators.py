@@ -11,6 +11,7 @@ import time
 import engines
 import measure
 import numpy as np
+import record
 import single_operators
 from single_operators import Case
 
@@ -52,6 +53,7 @@ def measure_case(case: Case, options) -> float:
     times = measure.in_turns([ours, theirs], options.rounds, options.seconds or SECONDS, time.thread_time)
     taken = [min(series) for series in times]
     ratio = taken[1] / taken[0]
+    record.keep("operators", case.title(), operator=case.op, onnxruntime=taken[1], treadle=taken[0], agree=agree)
     row = [case.op, case.name, f"{1e6 * taken[1]:.1f}", f"{1e6 * taken[0]:.1f}", f"{ratio:.2f}"]
     print(f"| {' | '.join(row)} |{'' if agree else ' RESULTS DIFFER'}", flush=True)
     return ratio

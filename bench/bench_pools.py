@@ -9,6 +9,7 @@ from collections.abc import Callable
 import engines
 import measure
 import numpy as np
+import record
 from models.registry import uniform
 from onnx import TensorProto, helper, numpy_helper
 
@@ -160,5 +161,7 @@ def bench_pools(options) -> None:
             each = dict(zip(found, times, strict=True))
             cells = [f"{min(t) / count * 1e6:.2f}" for t, (_, count) in zip(times, found.values(), strict=True)]
             better = measure.ratio(each["by hand, onnxruntime"], each["array"])
+            each_us = {name: min(t) / count for (name, (_, count)), t in zip(found.items(), times, strict=True)}
+            record.keep("pools", f"{network.name}, {streams} streams", alone=min(alone), **each_us)
             row = [network.name, str(streams), f"{min(alone) * 1e6:.2f}", *cells, str(better), "1.0"]
             print(f"| {' | '.join([*row, measure.at_least(better, 1.0)])} |", flush=True)

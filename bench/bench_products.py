@@ -1,4 +1,4 @@
-"""Products of float32 matrices, and transformers of real size, beside onnxruntime and the machine's roof.
+"""Products of float32 matrices beside onnxruntime and the machine's roof.
 
 TREADLE_ISA picks treadle's instruction set; onnxruntime takes the widest that it knows. Engines take turns, each in a
 process of its own: threads of onnxruntime's pool go on spinning after a run, so another engine must not run meanwhile.
@@ -10,13 +10,12 @@ import dataclasses
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import engines
 import measure
 import numpy as np
 import roof
-import transformers
 from onnx import TensorProto, helper, numpy_helper
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 1024)
@@ -103,13 +102,6 @@ def figures(pair: tuple[Engine, Engine], case: Case, options, threads: int) -> s
     return f"{rates[0]:.0f} / {rates[1]:.0f} ({theirs / ours:.2f}, {share:.0%})"
 
 
-def network_rows(options) -> Iterator[Case]:
-    for name, make in transformers.NETWORKS.items():
-        if options.match in name:
-            model, feeds = make()
-            yield Case(name, model, feeds)
-
-
 def bench_products(options) -> None:
     print(f"\nroof of a thread: {roof.multiply_add_rate() / 1e9:.0f} billions of operations a second")
     for threads in THREADS:
@@ -121,9 +113,5 @@ def bench_products(options) -> None:
             if options.match in name:
                 cells = (figures(pair, product(m, n, k), options, threads) for m in ROWS)
                 print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        print(f"\n| network, threads: {threads} | onnxruntime ms | treadle ms | ratio |\n| --- | --- | --- | --- |")
-        for case in network_rows(options):
-            ours, theirs = in_turns(pair, case, options, threads)
-            print(f"| {case.name} | {theirs * 1e3:.2f} | {ours * 1e3:.2f} | {theirs / ours:.2f} |", flush=True)
         for engine in pair:
             engine.close()

@@ -10,6 +10,7 @@ import models
 import numpy as np
 import onnx
 import onnxruntime
+import record
 from bench_real import print_mean, real_models
 from engines import Run, bind, open_theirs
 from measure import best_of
@@ -64,7 +65,7 @@ def loops() -> Iterator[Model]:
         yield name, built.model(), built.inputs
 
 
-def measure_model(model: Model, provider: str, seconds: float) -> list[float]:
+def measure_model(kind: str, model: Model, provider: str, seconds: float) -> list[float]:
     """Prints a row; how many times as fast as onnxruntime alone the model is with each of SETTINGS."""
     name, data, feeds = model
     sessions = [open_provided(data, provider, **settings) for settings in SETTINGS.values()]
@@ -72,6 +73,7 @@ def measure_model(model: Model, provider: str, seconds: float) -> list[float]:
     ratios = [alone / taken for taken in inside]
     cells = [name, share_claimed(sessions[0], provider), f"{alone * 1e3:.3f}", *(f"{ratio:.2f}" for ratio in ratios)]
     print(f"| {' | '.join(cells)} |", flush=True)
+    record.keep(f"provider: {kind}", name, **dict(zip(SETTINGS, ratios, strict=True)))
     return ratios
 
 
@@ -84,7 +86,7 @@ def measure_models(kind: str, these: Iterator[Model], provider: str, options) ->
         if options.match not in model[0]:
             continue
         try:
-            found.append(measure_model(model, provider, options.seconds or 0.3))
+            found.append(measure_model(kind, model, provider, options.seconds or 0.3))
         except Exception as problem:  # onnxruntime's own kernels may refuse a model
             print(f"| {model[0]} | | | {type(problem).__name__} |{' |' * (len(SETTINGS) - 1)}")
     print()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx
+import record
 from engines import bind, open_ours, open_theirs
 from measure import alternate
 from onnx import numpy_helper
@@ -71,12 +72,16 @@ def bench_real(options) -> None:
             a, b = alternate([bind(theirs, feeds), bind(ours, feeds)], options.seconds or 0.5)
         except Exception as problem:  # either engine may refuse a model
             print(f"| {name} | | | {type(problem).__name__} | | |")
+            record.keep("models", name, control_flow=has_control_flow(onnx.load_from_string(data).graph))
             continue
         load = [statistics.median(first_run(e, data, feeds) for _ in range(3)) for e in (open_theirs, open_ours)]
-        ratios[has_control_flow(onnx.load_from_string(data).graph)].append(a / b)
+        loops = has_control_flow(onnx.load_from_string(data).graph)
+        peak = ours.counters()["peak_bytes_last_run"]
+        ratios[loops].append(a / b)
+        record.keep("models", name, control_flow=loops, onnxruntime=a, treadle=b, load_and_first_run=load[0] / load[1],
+                    peak_bytes=peak)  # fmt: skip
         print(
-            f"| {name} | {a * 1e3:.3f} | {b * 1e3:.3f} | {a / b:.2f} | {load[0] / load[1]:.2f} | "
-            f"{ours.counters()['peak_bytes_last_run'] / 2**20:.2f} |",
+            f"| {name} | {a * 1e3:.3f} | {b * 1e3:.3f} | {a / b:.2f} | {load[0] / load[1]:.2f} | {peak / 2**20:.2f} |",
             flush=True,
         )
     print()

@@ -11,6 +11,7 @@ import time
 
 import engines
 import models
+import record
 from models.operators import Class
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -62,6 +63,8 @@ def bench_recurrent(options) -> None:
             if not any(options.match in o.name for o in grid.values()):
                 continue
             found = {batch: times(o, options.rounds, options.seconds or SECONDS) for batch, o in grid.items()}
+            for batch, t in found.items():
+                record.keep("recurrent", grid[batch].name, operator=op, batch=batch, width=width, **t)
             for tier, of_tier in ratios.items():
                 print_row(op, width, found, tier)
                 of_tier |= {grid[batch].name: t["onnxruntime"] / t[tier] for batch, t in found.items()}

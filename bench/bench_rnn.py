@@ -13,6 +13,7 @@ import engines
 import measure
 import models
 import numpy as np
+import record
 import roof
 import yardsticks
 from models.cells import gated_weights
@@ -45,6 +46,8 @@ def measure_operator(o: models.Operator, pairs: int, seconds: float) -> Found:
 def print_operator(found: Found) -> None:
     group = found.operator.group
     theirs, peak = found.against_theirs(), found.against_roof()
+    medians = {name: statistics.median(times) for name, times in found.times.items()}
+    record.keep("rnn", found.operator.name, **medians, roof=found.roof.total, onnxruntime_over_native=theirs.mean)
     cells = [found.operator.name]
     cells += [f"{statistics.median(found.times[name]) * 1e3:.3f}" for name in ("onnxruntime", "program", "native")]
     cells += [f"{found.roof.total * 1e3:.3f}", str(theirs), f"{group.onnxruntime or ''}"]
@@ -87,6 +90,7 @@ def bench_threads(options) -> None:
         runs = [engines.bind(engines.open_native(data, threads), feeds) for threads in (1, 2)]
         one, two = measure.in_turns(runs, PAIRS, options.seconds or SECONDS)
         found = measure.ratio(one, two)
+        record.keep("threads", o.name, one=statistics.median(one), two=statistics.median(two))
         cells = [o.name, *(f"{statistics.median(t) * 1e3:.3f}" for t in (one, two)), str(found), f"{target}"]
         print(f"| {' | '.join([*cells, measure.at_least(found, target)])} |", flush=True)
 
@@ -178,6 +182,7 @@ def bench_steps(options) -> None:
         theirs, hand = us["onnxruntime"], us["C++"]
         for name, target in (("run", 6), ("push", 6), ("push from C", 8)):
             ours = us[name]
+            record.keep("steps", f"H={width}, {name}", onnxruntime=theirs / 1e6, treadle=ours / 1e6, hand=hand / 1e6)
             cells = [f"H={width}, {name}", f"{theirs:.2f}", f"{ours:.2f}", f"{hand:.2f}", f"{theirs / ours:.1f}"]
             cells += [f"{target if width == 64 else ''}", f"{ours - hand:.2f}", f"{ours / hand:.2f}"]
             print(f"| {' | '.join(cells)} |", flush=True)

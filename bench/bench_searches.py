@@ -12,6 +12,7 @@ import time
 import engines
 import measure
 import numpy as np
+import record
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 import searches  # noqa: E402
@@ -85,6 +86,7 @@ def bench_searches(options) -> None:
             print(f"NOT THE SAME TOKENS: {row.name()}, {np.mean(theirs != ours):.1%} differ")
         times = measure.in_turns(runs, options.rounds, options.seconds or SECONDS, time.thread_time)
         theirs, ours = (min(taken) * 1e3 for taken in times)
+        record.keep("searches", row.name(), operator=row.op, onnxruntime=theirs / 1e3, treadle=ours / 1e3)
         ratios.setdefault(row.op, []).append(theirs / ours)
         print(f"| {row.name()} | {theirs:.2f} | {ours:.2f} | {theirs / ours:.2f} |", flush=True)
     for op, found in ratios.items():

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import onnx
+import record
 from bench_loops import IDENTITY
 from bench_real import geometric_mean, real_models
 from c_table import OURS, THEIRS, TableSession
@@ -48,6 +49,7 @@ def bench_table(options) -> None:
     print("| a call by the function table | onnxruntime | treadle | ratio | ratio through Python |")
     print("| --- | --- | --- | --- | --- |")
     print(f"| Identity, ns | {theirs * 1e9:.0f} | {ours * 1e9:.0f} | {theirs / ours:.2f} | |")
+    record.keep("table", "Identity", onnxruntime=theirs, treadle=ours)
     ratios: list[tuple[float, float]] = []
     for name, data, feeds in real_models():
         try:
@@ -57,6 +59,9 @@ def bench_table(options) -> None:
             print(f"| {name} | | | {type(problem).__name__} | |")
             continue
         ratios.append((theirs / ours, python[0] / python[1]))
+        record.keep(
+            "table", name, onnxruntime=theirs, treadle=ours, python_onnxruntime=python[0], python_treadle=python[1]
+        )
         print(f"| {name}, us | {theirs * 1e6:.2f} | {ours * 1e6:.2f} | {ratios[-1][0]:.2f} | {ratios[-1][1]:.2f} |")
     if ratios:
         table, python = (geometric_mean(list(column)) for column in zip(*ratios, strict=True))

@@ -108,4 +108,6 @@ def particle_filter(n: int, count: int) -> Built:
     weights |= {"axis1": np.array([1], I64), "comb": ((np.arange(count) + 0.5) / count).astype(F32)[:, None]}
     inputs = {"m": np.array(n, I64), "x0": uniform(rng, count), "observed": uniform(rng, n)}
     inputs |= {"noise": uniform(rng, n, count, scale=0.3)}
-    return Built(text, weights, inputs, n, (n, count), "x0 observed noise", tolerance=1e-3, allowed_mismatch=0.05)
+    # A sum that is rounded otherwise takes one particle twice, which gives all behind it another one's noise: only the
+    # means stay what they are, up to the noise of so many particles.
+    return Built(text, weights, inputs, n, (n, count), "x0 observed noise", tolerance=0.1, compared=(1,))

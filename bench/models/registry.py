@@ -36,6 +36,7 @@ class Built:
     arrays: str = ""
     tolerance: float = 1e-4
     allowed_mismatch: float = 0.0  # part of the elements that may differ: where results are chaotic
+    compared: tuple[int, ...] | None = None  # numbers of the outputs that engines have to agree on; None: all
     opset: int = OPSET
 
     def model(self) -> bytes:

@@ -38,8 +38,8 @@ def command_build(options) -> int:
 
 def command_bench(options) -> int:
     build("dev_build")
-    command = [PYTHON, ROOT / "bench" / "bench.py", *options.arguments]
-    return run("bench/bench.py", command, log="bench", show=True, check=False)
+    script = "bench/bench_page.py" if "--page" in options.arguments else "bench/bench.py"
+    return run(script, [PYTHON, ROOT / script, *options.arguments], log="bench", show=True, check=False)
 
 
 ALL = """also longer random runs and published packages that call onnxruntime; every instruction set; debug (C++ tests,
@@ -73,7 +73,7 @@ def parse_arguments():
     add(
         "bench",
         command_bench,
-        "measure beside onnxruntime and onnx: loops, rnn, models, pools, check; arguments go to bench/bench.py",
+        "measure beside onnxruntime and onnx: loops, rnn, models, pools, check; arguments go to bench/bench.py; --page: all that the pages show",
     )
     command = add("lint", linting.lint, "check format, includes, clang-tidy on what changed, Python")
     command.add_argument("--all", action="store_true", help="clang-tidy on every file, not only on what changed")

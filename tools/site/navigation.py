@@ -3,9 +3,6 @@
 # Pages that tools/site/generate.py writes; links to them are good although no such file is in the repository.
 MADE = ("cli", "python", "c", "cpp", "operators")
 
-# The picture that tools/site/generate.py draws.
-PICTURE = "speech.svg"
-
 # Pages of the site that lie at the repository's root.
 FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
 
@@ -16,6 +13,7 @@ SECTIONS = {
         *(
             f"howto/{name}"
             for name in (
+                "which-models-profit",
                 "install",
                 "onnxruntime",
                 "coming-from-onnxruntime",
@@ -51,6 +49,6 @@ SECTIONS = {
         "glossary",
     ],
     "Explanation": ["streams", "native", "numerics", "security-model", "architecture"],
-    "Comparison": ["comparison", "benchmarks"],
+    "Comparison": ["gallery", "comparison", "benchmarks"],
     "Project": ["changelog", "contributing", "security", "releases", "extending", "fuzzing"],
 }
