@@ -54,6 +54,8 @@ SEARCHED: dict[str, dict[str, str]] = {
         "3. Batch size, pools and threads": "batch size, batch, batching, throughput, threads",
         "4. Fixed sizes, and weights of 16 or 8 bits": "dynamic shapes, dynamic axes, float16, fp16, half precision",
     },
+    "howto/which-models-profit.md": {"": "which models, which models profit, is my model faster, speedup, when to use"},
+    "gallery.md": {"": "examples, example, demo, samples"},
     "limits.md": {"": "timeout, time limit, memory limit, endless loop, infinite loop"},
     "memory.md": {"": "memory, out of memory, oom"},
     "security-model.md": {"": "untrusted models, security"},
