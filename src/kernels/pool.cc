@@ -20,9 +20,23 @@ PoolShape narrowed(PoolShape shape) {
   return shape;
 }
 
+namespace {
+
+// Windows are read at every offset. Of vectors of 64 bytes each such read crosses a line of the cache, of 32 bytes
+// every second one, which is faster where a window's work is no more than a comparison. Rows that are narrower than
+// both are not read so.
+Isa isa_of_windows(PoolKind kind, const PoolShape& shape, const int64_t* indices) {
+  constexpr int64_t kNarrow = 8;
+  const Isa isa = preferred_isa();
+  if (isa != Isa::kAvx512 || kind != PoolKind::kMax || indices != nullptr) return isa;
+  return shape.axes > 0 && shape.output[static_cast<size_t>(shape.axes - 1)] < kNarrow ? isa : Isa::kAvx2;
+}
+
+}  // namespace
+
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end) {
-  switch (preferred_isa()) {
+  switch (isa_of_windows(kind, shape, indices)) {
 #if defined(TREADLE_HAS_X86_KERNELS)
     case Isa::kAvx512:
       return avx512::run_pool(kind, type, shape, x, y, indices, begin, end);

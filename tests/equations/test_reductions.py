@@ -46,6 +46,20 @@ def test_reduce(op, version, dtype, axes, keep):
     close(y, np.asarray(expected), units=16)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("op", REDUCE)
+def test_short_rows_give_the_bits_of_each_row_alone(op, dtype):
+    """Rows that do not fill a vector are reduced some at a time; the last ones, behind which nothing may be read, alone."""
+    rng = np.random.default_rng(3)
+    for columns in range(1, 20):
+        x = rng.standard_normal((37, columns)).astype(dtype)
+        x[5, 0], x[6, columns - 1] = np.nan, np.inf
+        axes = np.array([1], np.int64)
+        whole = run(op, 18, [x, axes], [dtype])[0]
+        alone = np.concatenate([run(op, 18, [row[None], axes], [dtype])[0] for row in x])
+        np.testing.assert_array_equal(whole.view(np.uint8), alone.view(np.uint8), err_msg=f"{columns} columns")
+
+
 def test_no_axes():
     x = np.array([[1.0, -2.0]], np.float32)
     axes = np.array([], np.int64)

@@ -459,7 +459,9 @@ T largest(const T* x, int64_t n) {
     for (int k = 0; k < kVector; ++k) take(best[j + k], x[i + k]);
   }
   for (; i < n; ++i, ++j) take(best[j], x[i]);
-  for (int k = 1; k < kWidth; ++k) take(best[0], best[k]);
+  for (int width = kWidth / 2; width > 0; width /= 2) {
+    for (int k = 0; k < width; ++k) take(best[k], best[k + width]);
+  }
   return best[0];
 }
 

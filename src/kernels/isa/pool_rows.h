@@ -94,7 +94,8 @@ class PoolRows {
   // What the last vector of windows reads up to.
   static int64_t elements(const ConvGeometry& g) {
     const int64_t lanes = (g.width.out + L::kCount - 1) / L::kCount * L::kCount;
-    return std::max((lanes - 1) * g.width.stride + (g.width.kernel - 1) * g.width.dilation + 1,
+    const int64_t more = g.width.stride > 2 ? L::kCount : 0;  // windows at every offset end within another vector
+    return std::max((lanes - 1) * g.width.stride + (g.width.kernel - 1) * g.width.dilation + 1 + more,
                     g.width.pad + int64_t{L::kCount});
   }
 
@@ -144,12 +145,31 @@ class PoolRows {
       windows(y, end, row_divisor, [from](int64_t i, int64_t tap) { return L::load(from + i + tap); });
     } else if (stride == 2) {
       windows(y, end, row_divisor, [from](int64_t i, int64_t tap) { return load_even<T>(from + 2 * i + tap); });
+    } else if (stride <= L::kCount) {
+      some_of_all(from, y, row_divisor);
     } else {
       windows(y, end, row_divisor, [from, stride](int64_t i, int64_t tap) {
         T gathered[L::kCount];
         for (int64_t k = 0; k < L::kCount; ++k) gathered[k] = from[(i + k) * stride + tap];
         return L::load(gathered);
       });
+    }
+  }
+
+  // Windows at every offset, whose elements lie side by side, and of those each stride-th one: a vector that is put
+  // together from single elements has to wait for their stores.
+  [[gnu::noinline]] void some_of_all(const T* from, T* y, T row_divisor) const {
+    alignas(kVectorBytes) T all[kPoolRowElements];
+    const int64_t stride = g_.width.stride, dilation = g_.width.dilation;
+    with_taps(g_.width.kernel, [&](auto taps) {
+      for (int64_t i = 0; i <= (g_.width.out - 1) * stride; i += L::kCount) {
+        V best = L::splat(kStart);
+        for (int64_t kx = 0; kx < taps; ++kx) best = take(best, L::load(from + i + kx * dilation));
+        L::store(all + i, best);
+      }
+    });
+    for (int64_t i = 0; i < g_.width.out; ++i) {
+      y[i] = kTake == PoolTake::kSum ? all[i * stride] / (row_divisor * divisors_[i]) : all[i * stride];
     }
   }
 

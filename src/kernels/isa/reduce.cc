@@ -152,6 +152,11 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
     const auto at = [&](size_t row, size_t k) { return term_of<kTerm>(Vec<T, N>::load(x + row * n + k), {}); };
     combine_short_rows<kTerm, T>(n, at).store(results + r);
   }
+  // A vector that begins with the last of the rows may end behind it, but not behind the last row of all.
+  for (; n > 1 && n < N && (r + N - 1) * n + N <= rows * n; r += N, x += N * n) {
+    const auto row = [&](size_t i) { return term_of<kTerm>(Vec<T, N>::load(x + i * n), {}); };
+    combine_shortest_rows<kTerm, T>(n, row).store(results + r);
+  }
   for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
 
