@@ -81,8 +81,10 @@ if(TARGET treadle_python)
     endif()
   else()
     set(python_dir "lib/python3/dist-packages/treadle")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/treadle/" DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL
-      PATTERN "__pycache__" EXCLUDE)
+    foreach(package IN ITEMS treadle treadle_tool)
+      install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/${package}/" DESTINATION "lib/python3/dist-packages/${package}"
+        COMPONENT python EXCLUDE_FROM_ALL PATTERN "__pycache__" EXCLUDE)
+    endforeach()
   endif()
   install(TARGETS treadle_python LIBRARY DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
 endif()

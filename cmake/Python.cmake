@@ -56,6 +56,10 @@ foreach(file IN LISTS python_files)
   file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/treadle/${file}" "${python_package}/${file}" SYMBOLIC)
 endforeach()
 
+file(MAKE_DIRECTORY "${TREADLE_PYTHON_DIR}/treadle_tool")
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/treadle_tool/__init__.py" "${TREADLE_PYTHON_DIR}/treadle_tool/__init__.py"
+  SYMBOLIC)
+
 add_custom_target(treadle_python_package DEPENDS treadle_python)
 if(TARGET treadle_jit)
   add_dependencies(treadle_python_package treadle_jit)

@@ -147,16 +147,28 @@ void define_module(PyObject* module) {
                                       "Number of the ONNX element type of a numpy dtype, 0 for none"),
        py::function<is_uint8_dlpack>("is_uint8_dlpack", "capsule", "Whether the elements of a DLPack tensor are uint8"),
        py::function<treadle_element_name>("element_name", "element")});
-#ifdef TREADLE_HAS_TOOL
-  py::define_functions(
-      module, {py::function<run_tool>("run_tool", "arguments", "The command-line tool; gives its exit status")});
-#endif
 }
 
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "treadle._core", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+#ifdef TREADLE_HAS_TOOL
+PyModuleDef tool_definition = {
+    PyModuleDef_HEAD_INIT, "treadle_tool._tool", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+#endif
 
 }  // namespace
+
+#ifdef TREADLE_HAS_TOOL
+// A second module in the same file: the tool needs no numpy, whose import takes longer than most of its commands.
+PyMODINIT_FUNC PyInit__tool() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
+  return py::guarded(static_cast<PyObject*>(nullptr), [] {
+    py::Object module = py::steal(PyModule_Create(&tool_definition));
+    py::define_functions(module.get(), {py::function<run_tool>("run_tool", "arguments",
+                                                               "The command-line tool; gives its exit status")});
+    return module.release();
+  });
+}
+#endif
 
 // Python looks for this name.
 PyMODINIT_FUNC PyInit__core() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)

@@ -73,7 +73,9 @@ def wheels() -> list[Wheel]:
     marker.write_text('"""What treadle compiles loops by; treadle finds it here by itself."""\n')
     library = {f"treadle_jit/{version}/libtreadle_jit.so": BUILD / "lib" / "libtreadle_jit.so"}
     return [
-        Wheel("treadle", f"{oldest}-abi3", ("engine", "python"), package_files("treadle")),
+        Wheel(
+            "treadle", f"{oldest}-abi3", ("engine", "python"), package_files("treadle") | package_files("treadle_tool")
+        ),
         Wheel("treadle-jit", "py3-none", ("jit",), {"treadle_jit/__init__.py": marker, **library}),
         Wheel("onnxruntime-ep-treadle", "py3-none", ("engine",), package_files("onnxruntime_ep_treadle")),
         Wheel("treadle-onnxruntime", "py3-none", ("engine",), package_files("treadle_onnxruntime")),
