@@ -22,8 +22,8 @@ inline std::string read_file(const std::string& path) {
 struct ModelFile {
   std::string path;
   static ModelFile bytes(std::string contents) { return {{}, std::move(contents)}; }
-  ModelFile(std::string name) : path(std::move(name)) {}  // NOLINT(google-explicit-constructor)
-  ModelFile(const char* name) : path(name) {}             // NOLINT(google-explicit-constructor)
+  ModelFile(std::string name) : path(std::move(name)) {}   // NOLINT(google-explicit-constructor)
+  ModelFile(const char* name) : path(name ? name : "") {}  // NOLINT(google-explicit-constructor)
 
   template <class Fn, class... Args>
   auto given_to(Fn fn, Args... args) const {

@@ -5,6 +5,12 @@
  * were. Nothing throws, prints or aborts. Sessions may be used by many threads at once; every other handle by one at a
  * time, unless a comment says more.
  *
+ * Where an argument is NULL that a function needs, a function that returns a status fails with TREADLE_INVALID_ARGUMENT
+ * and names the argument; any other function does nothing, or returns 0, false, NULL or a text of no bytes. A function
+ * needs every pointer except where its comment says what NULL means, and except for three kinds: an array whose count
+ * is 0; `options` that a function only reads, where NULL means the defaults; a callback, where NULL means none, and the
+ * `context` that a callback is called with.
+ *
  * Texts that are returned as `const char*` belong to the handle they come from; `char*` belong to the caller, who frees
  * them with treadle_free(). All texts are UTF-8 and end with a zero byte.
  *
@@ -77,7 +83,7 @@ TREADLE_API const char* treadle_status_message(const treadle_status* status);
 TREADLE_API const char* treadle_status_place(const treadle_status* status);
 TREADLE_API const char* treadle_status_text(const treadle_status* status); /* "<place>: <message>" */
 TREADLE_API void treadle_status_free(treadle_status* status);
-/* For functions of operators of your own. Never NULL; TREADLE_OK counts as TREADLE_INTERNAL. */
+/* For functions of operators of your own. Never NULL; TREADLE_OK counts as TREADLE_INTERNAL. `message` NULL: "". */
 TREADLE_API treadle_status* treadle_status_create(treadle_code code, const char* message);
 TREADLE_API const char* treadle_code_name(treadle_code code);
 
@@ -163,7 +169,8 @@ TREADLE_API treadle_status* treadle_map_values(const treadle_value* map, treadle
 TREADLE_API treadle_status* treadle_sequence_table(const treadle_value* sequence, treadle_value** keys,
                                                    treadle_value** values);
 
-/* Values in protobuf: TensorProto, SequenceProto, OptionalProto or MapProto, as `type` says (NULL: a tensor). */
+/* Values in protobuf: TensorProto, SequenceProto, OptionalProto or MapProto, as `type` says (NULL: a tensor). `name`
+ * NULL: "". */
 TREADLE_API treadle_status* treadle_value_from_pb(const void* bytes, size_t size, const treadle_type* type,
                                                   treadle_value** out);
 TREADLE_API treadle_status* treadle_value_from_pb_file(const char* path, const treadle_type* type, treadle_value** out);
@@ -584,31 +591,32 @@ typedef struct treadle_operator_functions {
   void (*release)(void* context); /* called when nobody calls the operator any more; may be NULL */
 } treadle_operator_functions;
 
-/* Version `since` of an operator; it is in force for models that import the domain in this version or a later one. */
+/* Version `since` of an operator; it is in force for models that import the domain in this version or a later one.
+ * `domain` NULL: "", which is ai.onnx. */
 TREADLE_API treadle_status* treadle_operator_create(const char* domain, const char* name, int since,
                                                     treadle_operator** out);
-TREADLE_API void treadle_operator_free(treadle_operator* operator_);
+TREADLE_API void treadle_operator_free(treadle_operator* op);
 /* The next input or output. `type`: "tensor(float)", "seq(tensor(int64))", ..., or NULL for any; outputs of any type
  * have the element type of the first input of any type, unless `infer` says another. `name` may be NULL. Only the last
  * one may be variadic. */
-TREADLE_API treadle_status* treadle_operator_input(treadle_operator* operator_, const char* name, const char* type,
+TREADLE_API treadle_status* treadle_operator_input(treadle_operator* op, const char* name, const char* type,
                                                    treadle_arity arity);
-TREADLE_API treadle_status* treadle_operator_output(treadle_operator* operator_, const char* name, const char* type,
+TREADLE_API treadle_status* treadle_operator_output(treadle_operator* op, const char* name, const char* type,
                                                     treadle_arity arity);
 /* An attribute that nodes may have, or must have. */
-TREADLE_API treadle_status* treadle_operator_attribute(treadle_operator* operator_, const char* name, bool required);
+TREADLE_API treadle_status* treadle_operator_attribute(treadle_operator* op, const char* name, bool required);
 /* Whether nodes may have attributes of other names too; they may unless this says otherwise. */
-TREADLE_API void treadle_operator_any_attributes(treadle_operator* operator_, bool any);
+TREADLE_API void treadle_operator_any_attributes(treadle_operator* op, bool any);
 /* The same inputs give the same outputs, and a run has no other effect: nodes whose inputs never change are computed
  * once, and nodes whose outputs nobody uses are left out. */
-TREADLE_API void treadle_operator_pure(treadle_operator* operator_, bool pure);
-TREADLE_API treadle_status* treadle_operator_set_functions(treadle_operator* operator_,
+TREADLE_API void treadle_operator_pure(treadle_operator* op, bool pure);
+TREADLE_API treadle_status* treadle_operator_set_functions(treadle_operator* op,
                                                            const treadle_operator_functions* functions);
 /* For all sessions that are opened from now on, in place of one of the same domain and name; the operator stays yours
  * to free. TREADLE_INVALID_ARGUMENT where treadle has the operator itself. */
-TREADLE_API treadle_status* treadle_operator_register(const treadle_operator* operator_);
+TREADLE_API treadle_status* treadle_operator_register(const treadle_operator* op);
 /* For sessions with these options alone, before one that treadle has itself. */
-TREADLE_API treadle_status* treadle_options_add_operator(treadle_options* options, const treadle_operator* operator_);
+TREADLE_API treadle_status* treadle_options_add_operator(treadle_options* options, const treadle_operator* op);
 
 TREADLE_API treadle_text treadle_node_path(const treadle_node* node); /* "/encoder/Loop_3:body/Clip_7" */
 TREADLE_API const char* treadle_node_operator(const treadle_node* node);
@@ -646,7 +654,7 @@ TREADLE_API const treadle_node* treadle_call_node(const treadle_call* call);
 /* NULL where the input is left out. */
 TREADLE_API const treadle_value* treadle_call_input(const treadle_call* call, size_t index);
 /* Makes output `index` a tensor of these sizes, to be written through treadle_tensor_mutable_data(*tensor); the handle
- * is the call's. */
+ * is the call's. `tensor` may be NULL. */
 TREADLE_API treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int element, const int64_t* dims,
                                                   size_t rank, treadle_value** tensor);
 /* Makes output `index` refer to what `value` refers to. */

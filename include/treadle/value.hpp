@@ -190,6 +190,7 @@ class Value {
   template <class T>
   static Value of(const T* data, const std::vector<int64_t>& dims) {
     Value value = tensor(detail::ElementOf<T>::value, dims);
+    if (value.bytes() > 0 && !data) check(treadle_status_create(TREADLE_INVALID_ARGUMENT, "argument 'data' is NULL"));
     if (value.bytes() > 0) std::memcpy(value.mutable_data<T>(), data, value.bytes());
     return value;
   }

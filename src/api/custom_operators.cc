@@ -122,24 +122,24 @@ struct treadle_operator {
 
 namespace {
 
-Result<std::unique_ptr<OpDef>> make_op(const treadle_operator* operator_) {
-  TREADLE_TRY(require(operator_, "an operator is missing"));
-  if (!operator_->functions) {
+Result<std::unique_ptr<OpDef>> make_op(const treadle_operator* op) {
+  TREADLE_TRY(need({{"op", op}}));
+  if (!op->functions) {
     return error(Code::kInvalidArgument, "operator {} has no functions: treadle_operator_set_functions gives them",
-                 operator_->record.name);
+                 op->record.name);
   }
-  CustomRecord record = operator_->record;
-  record.implementation = std::make_shared<Operator>(operator_->functions);
+  CustomRecord record = op->record;
+  record.implementation = std::make_shared<Operator>(op->functions);
   return make_custom_op(std::move(record));
 }
 
-treadle_status* add_formal(std::vector<CustomFormal> CustomRecord::* list, treadle_operator* operator_,
-                           const char* name, const char* type, treadle_arity arity) {
+treadle_status* add_formal(std::vector<CustomFormal> CustomRecord::* list, treadle_operator* op, const char* name,
+                           const char* type, treadle_arity arity) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(operator_, "an operator is missing"));
+    TREADLE_TRY(need({{"op", op}}));
     constexpr Arity kArities[] = {Arity::kSingle, Arity::kOptional, Arity::kVariadic};
     TREADLE_TRY(require(static_cast<size_t>(arity) < std::size(kArities), "there is no such arity"));
-    (operator_->record.*list).push_back({name ? name : "", type ? type : "", kArities[arity]});
+    (op->record.*list).push_back({name ? name : "", type ? type : "", kArities[arity]});
     return {};
   });
 }
@@ -159,7 +159,7 @@ treadle_status* treadle_status_create(treadle_code code, const char* message) {
 
 treadle_status* treadle_operator_create(const char* domain, const char* name, int since, treadle_operator** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(name && out, "an operator's name, or where to put the operator, is missing"));
+    TREADLE_TRY(need({{"name", name}, {"out", out}}));
     auto made = std::make_unique<treadle_operator>();
     made->record.domain = domain ? domain : "";
     made->record.name = name;
@@ -169,60 +169,60 @@ treadle_status* treadle_operator_create(const char* domain, const char* name, in
   });
 }
 
-void treadle_operator_free(treadle_operator* operator_) {
-  delete operator_;
+void treadle_operator_free(treadle_operator* op) {
+  delete op;
 }
 
-treadle_status* treadle_operator_input(treadle_operator* operator_, const char* name, const char* type,
-                                       treadle_arity arity) {
-  return add_formal(&CustomRecord::inputs, operator_, name, type, arity);
+treadle_status* treadle_operator_input(treadle_operator* op, const char* name, const char* type, treadle_arity arity) {
+  return add_formal(&CustomRecord::inputs, op, name, type, arity);
 }
 
-treadle_status* treadle_operator_output(treadle_operator* operator_, const char* name, const char* type,
-                                        treadle_arity arity) {
-  return add_formal(&CustomRecord::outputs, operator_, name, type, arity);
+treadle_status* treadle_operator_output(treadle_operator* op, const char* name, const char* type, treadle_arity arity) {
+  return add_formal(&CustomRecord::outputs, op, name, type, arity);
 }
 
-treadle_status* treadle_operator_attribute(treadle_operator* operator_, const char* name, bool required) {
+treadle_status* treadle_operator_attribute(treadle_operator* op, const char* name, bool required) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(operator_ && name, "an operator, or the name of its attribute, is missing"));
-    operator_->record.attributes.emplace_back(name, required);
+    TREADLE_TRY(need({{"op", op}, {"name", name}}));
+    op->record.attributes.emplace_back(name, required);
     return {};
   });
 }
 
-void treadle_operator_any_attributes(treadle_operator* operator_, bool any) {
-  if (operator_) operator_->record.any_attributes = any;
+void treadle_operator_any_attributes(treadle_operator* op, bool any) {
+  if (op) op->record.any_attributes = any;
 }
 
-void treadle_operator_pure(treadle_operator* operator_, bool pure) {
-  if (operator_) operator_->record.pure = pure;
+void treadle_operator_pure(treadle_operator* op, bool pure) {
+  if (op) op->record.pure = pure;
 }
 
-treadle_status* treadle_operator_set_functions(treadle_operator* operator_,
-                                               const treadle_operator_functions* functions) {
+treadle_status* treadle_operator_set_functions(treadle_operator* op, const treadle_operator_functions* functions) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(operator_ && functions, "an operator or its functions are missing"));
-    TREADLE_TRY(
-        require(functions->size == sizeof *functions, "the functions are those of another version of treadle.h"));
-    TREADLE_TRY(require(functions->compute, "an operator has no function `compute`"));
-    operator_->functions = std::make_shared<Functions>(*functions);
+    TREADLE_TRY(need({{"op", op}, {"functions", functions}}));
+    if (functions->size != sizeof *functions) {
+      return error(Code::kInvalidArgument,
+                   "functions->size is {}, expected {}: sizeof(treadle_operator_functions) of the library's treadle.h",
+                   functions->size, sizeof *functions);
+    }
+    TREADLE_TRY(need({{"functions->compute", functions->compute}}));
+    op->functions = std::make_shared<Functions>(*functions);
     return {};
   });
 }
 
-treadle_status* treadle_operator_register(const treadle_operator* operator_) {
+treadle_status* treadle_operator_register(const treadle_operator* op) {
   return guarded([&]() -> Status {
-    TREADLE_ASSIGN(std::unique_ptr<OpDef> op, make_op(operator_));
-    return add_op(std::move(op));
+    TREADLE_ASSIGN(std::unique_ptr<OpDef> made, make_op(op));
+    return add_op(std::move(made));
   });
 }
 
-treadle_status* treadle_options_add_operator(treadle_options* options, const treadle_operator* operator_) {
+treadle_status* treadle_options_add_operator(treadle_options* options, const treadle_operator* op) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options, "the options are missing"));
-    TREADLE_ASSIGN(std::unique_ptr<OpDef> op, make_op(operator_));
-    options->options.operators.push_back(std::move(op));
+    TREADLE_TRY(need({{"options", options}, {"op", op}}));
+    TREADLE_ASSIGN(std::unique_ptr<OpDef> made, make_op(op));
+    options->options.operators.push_back(std::move(made));
     return {};
   });
 }
@@ -230,40 +230,43 @@ treadle_status* treadle_options_add_operator(treadle_options* options, const tre
 // ---- Nodes and attributes
 
 treadle_text treadle_node_path(const treadle_node* node) {
+  if (!node) return {"", 0};
   const std::string_view path = unwrap(node).name.view();
   return {path.data(), path.size()};
 }
 const char* treadle_node_operator(const treadle_node* node) {
-  return unwrap(node).op->name.c_str();
+  return node ? unwrap(node).op->name.c_str() : nullptr;
 }
 const char* treadle_node_domain(const treadle_node* node) {
-  return unwrap(node).op->domain.c_str();
+  return node ? unwrap(node).op->domain.c_str() : nullptr;
 }
 size_t treadle_node_input_count(const treadle_node* node) {
-  return unwrap(node).input_count;
+  return node ? unwrap(node).input_count : 0;
 }
 size_t treadle_node_output_count(const treadle_node* node) {
-  return unwrap(node).output_count;
+  return node ? unwrap(node).output_count : 0;
 }
 size_t treadle_node_attribute_count(const treadle_node* node) {
-  return unwrap(node).attributes.all().size();
+  return node ? unwrap(node).attributes.all().size() : 0;
 }
 const treadle_attribute* treadle_node_attribute_at(const treadle_node* node, size_t index) {
+  if (!node) return nullptr;
   const auto& all = unwrap(node).attributes.all();
   return index < all.size() ? wrap(&all[index]) : nullptr;
 }
 const treadle_attribute* treadle_node_attribute(const treadle_node* node, const char* name) {
-  return name ? wrap(unwrap(node).attributes.find(name)) : nullptr;
+  return node && name ? wrap(unwrap(node).attributes.find(name)) : nullptr;
 }
 
 const char* treadle_attribute_name(const treadle_attribute* attribute) {
-  return unwrap(attribute).name.c_str();
+  return attribute ? unwrap(attribute).name.c_str() : nullptr;
 }
 int treadle_attribute_kind(const treadle_attribute* attribute) {
-  return static_cast<int>(unwrap(attribute).kind);
+  return attribute ? static_cast<int>(unwrap(attribute).kind) : 0;
 }
 
 size_t treadle_attribute_size(const treadle_attribute* attribute) {
+  if (!attribute) return 0;
   const ir::Attribute& a = unwrap(attribute);
   switch (a.kind) {
     case ir::AttributeKind::kFloats:
@@ -280,18 +283,21 @@ size_t treadle_attribute_size(const treadle_attribute* attribute) {
 }
 
 int64_t treadle_attribute_int(const treadle_attribute* attribute, size_t index) {
+  if (!attribute) return 0;
   const ir::Attribute& a = unwrap(attribute);
   if (a.kind == ir::AttributeKind::kInts) return element_of(a.as_ints(), index);
   return a.kind == ir::AttributeKind::kInt && index == 0 ? a.as_int() : 0;
 }
 
 float treadle_attribute_float(const treadle_attribute* attribute, size_t index) {
+  if (!attribute) return 0;
   const ir::Attribute& a = unwrap(attribute);
   if (a.kind == ir::AttributeKind::kFloats) return element_of(a.as_floats(), index);
   return a.kind == ir::AttributeKind::kFloat && index == 0 ? a.as_float() : 0;
 }
 
 treadle_text treadle_attribute_text(const treadle_attribute* attribute, size_t index) {
+  if (!attribute) return {"", 0};
   const ir::Attribute& a = unwrap(attribute);
   const std::string* text = nullptr;
   if (a.kind == ir::AttributeKind::kStrings && index < a.as_strings().size()) text = &a.as_strings()[index];
@@ -301,7 +307,7 @@ treadle_text treadle_attribute_text(const treadle_attribute* attribute, size_t i
 
 treadle_status* treadle_attribute_tensor(const treadle_attribute* attribute, size_t index, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(attribute && out, "an attribute, or where to put its tensor, is missing"));
+    TREADLE_TRY(need({{"attribute", attribute}, {"out", out}}));
     const ir::Attribute& a = unwrap(attribute);
     const Tensor* tensor = nullptr;
     if (a.kind == ir::AttributeKind::kTensors && index < a.as_tensors().size()) tensor = &a.as_tensors()[index];
@@ -315,15 +321,15 @@ treadle_status* treadle_attribute_tensor(const treadle_attribute* attribute, siz
 // ---- Inference
 
 const treadle_node* treadle_inference_node(const treadle_inference* inference) {
-  return wrap(&inference->context.node);
+  return inference ? wrap(&inference->context.node) : nullptr;
 }
 
 const treadle_type* treadle_inference_input(const treadle_inference* inference, size_t index) {
-  return inference->context.has_input(index) ? wrap(&inference->context.input(index)) : nullptr;
+  return inference && inference->context.has_input(index) ? wrap(&inference->context.input(index)) : nullptr;
 }
 
 const treadle_value* treadle_inference_contents(const treadle_inference* inference, size_t index) {
-  const Tensor* const known = inference->context.value(index);
+  const Tensor* const known = inference ? inference->context.value(index) : nullptr;
   if (!known) return nullptr;
   try {
     auto& made = const_cast<treadle_inference*>(inference)->contents;
@@ -338,6 +344,7 @@ const treadle_value* treadle_inference_contents(const treadle_inference* inferen
 treadle_status* treadle_inference_set_output(treadle_inference* inference, size_t index, int element,
                                              const int64_t* dims, const char* const* symbols, size_t rank) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"inference", inference}, {"dims", dims || rank == 0}}));
     InferContext& context = inference->context;
     if (index >= context.outputs.size()) return error(Code::kInvalidArgument, "the node has no output {}", index);
     ElementType type = element == 0 ? context.outputs[index].element : element_type_from_number(element);
@@ -359,6 +366,7 @@ treadle_status* treadle_inference_set_output(treadle_inference* inference, size_
 
 treadle_status* treadle_inference_set_like(treadle_inference* inference, size_t output, size_t input) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"inference", inference}}));
     InferContext& context = inference->context;
     if (output >= context.outputs.size()) return error(Code::kInvalidArgument, "the node has no output {}", output);
     if (context.has_input(input)) context.set_output(output, context.input(input));
@@ -369,17 +377,18 @@ treadle_status* treadle_inference_set_like(treadle_inference* inference, size_t 
 // ---- Calls
 
 const treadle_node* treadle_call_node(const treadle_call* call) {
-  return wrap(&call->context.node);
+  return call ? wrap(&call->context.node) : nullptr;
 }
 
 const treadle_value* treadle_call_input(const treadle_call* call, size_t index) {
-  if (!call->context.has_input(index)) return nullptr;
+  if (!call || !call->context.has_input(index)) return nullptr;
   return reinterpret_cast<const treadle_value*>(&call->context.inputs[index]);
 }
 
 treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int element, const int64_t* dims, size_t rank,
                                       treadle_value** tensor) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"call", call}, {"dims", dims || rank == 0}}));
     ComputeContext& context = call->context;
     if (index >= context.outputs.size()) return error(Code::kInvalidArgument, "the node has no output {}", index);
     const ElementType type = element_type_from_number(element);
@@ -398,8 +407,8 @@ treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int elem
 
 treadle_status* treadle_call_set(treadle_call* call, size_t index, const treadle_value* value) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"call", call}, {"value", value}}));
     if (index >= call->context.outputs.size()) return error(Code::kInvalidArgument, "the node has no output {}", index);
-    TREADLE_TRY(require(value, "the value of an output is missing"));
     call->context.outputs[index] = value->value;
     return {};
   });

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "api/arguments.h"
 #include "base/memory_account.h"
 #include "base/status.h"
 #include "report/kernel_events.h"
@@ -125,7 +126,7 @@ inline Status require(bool condition, std::string_view what) {
   return error(Code::kInvalidArgument, "{}", what);
 }
 
-// Feeds of the values themselves. Errors: a null name.
+// Feeds of the values themselves. Errors: a name that is NULL, and arrays that are.
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count, std::vector<Feed>& feeds);
 Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count);
 const RunOptions& run_options(const treadle_run_options* options);

@@ -30,7 +30,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
   if (path) {
     TREADLE_ASSIGN(written, wire::MappedFile::open(path));
   } else {
-    TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
+    TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
     written = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
   }
   Imported result;
@@ -76,7 +76,7 @@ extern "C" {
 treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, unsigned flags, char** typed,
                                     size_t* typed_size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(typed && typed_size, "a place for the model is missing"));
+    TREADLE_TRY(need({{"typed", typed}, {"typed_size", typed_size}}));
     TREADLE_ASSIGN(Imported imported, import_and_infer(path, bytes, size, flags, true));
     TREADLE_ASSIGN(const wire::Pieces pieces,
                    model::annotate_types(imported.model, imported.file->bytes(), *imported.graph));
@@ -96,7 +96,7 @@ treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t 
 
 treadle_status* treadle_model_tree(const char* path, const void* bytes, size_t size, unsigned flags, char** text) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(text, "a place for the text is missing"));
+    TREADLE_TRY(need({{"text", text}}));
     TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags, false));
     return give_text(print(*imported.graph), text);
   });

@@ -42,13 +42,13 @@ extern "C" {
 
 treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, int flags, treadle_report** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(out, "a place for the report is missing"));
+    TREADLE_TRY(need({{"out", out}}));
     auto result = std::make_unique<treadle_report>();
     std::shared_ptr<wire::MappedFile> file;
     if (path) {
       TREADLE_ASSIGN(file, wire::MappedFile::open(path));
     } else {
-      TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
+      TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
       file = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
     }
     CheckOptions options;
@@ -70,11 +70,11 @@ void treadle_report_free(treadle_report* report) {
 }
 
 size_t treadle_report_error_count(const treadle_report* report) {
-  return report->report.errors;
+  return report ? report->report.errors : 0;
 }
 
 size_t treadle_report_warning_count(const treadle_report* report) {
-  return report->report.warnings;
+  return report ? report->report.warnings : 0;
 }
 
 const char* treadle_report_refusal(const treadle_report* report) {
@@ -82,7 +82,7 @@ const char* treadle_report_refusal(const treadle_report* report) {
 }
 
 size_t treadle_report_size(const treadle_report* report) {
-  return report->report.diagnostics.size();
+  return report ? report->report.diagnostics.size() : 0;
 }
 
 int treadle_report_is_error(const treadle_report* report, size_t index) {
@@ -106,6 +106,7 @@ const char* treadle_report_message(const treadle_report* report, size_t index) {
 }
 
 char* treadle_report_text(const treadle_report* report, int colour) {
+  if (!report) return nullptr;
   return give_or_null([&] {
     RenderOptions options = render_options(*report);
     options.colour = colour != 0;
@@ -114,7 +115,7 @@ char* treadle_report_text(const treadle_report* report, int colour) {
 }
 
 char* treadle_report_json(const treadle_report* report) {
-  return give_or_null([&] { return render_json(report->report, render_options(*report)); });
+  return report ? give_or_null([&] { return render_json(report->report, render_options(*report)); }) : nullptr;
 }
 
 }  // extern "C"

@@ -49,9 +49,9 @@ const ir::Metadata& metadata_of(const treadle_session* session) {
 Status output_indices(const treadle_session& session, const char* const* names, size_t count,
                       std::vector<size_t>& indices) {
   if (!names) return {};
+  TREADLE_TRY(need_elements("output_names", names, count));
   indices.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    TREADLE_TRY(require(names[i], "an output's name is missing"));
     const auto found = session.output_index.find(names[i]);
     if (found == session.output_index.end()) {
       std::string known;
@@ -70,11 +70,10 @@ namespace treadle::api {
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count,
                   std::vector<Feed>& feeds) {
   static const AnyValue none{};
+  TREADLE_TRY(need_elements("names", names, count));
+  TREADLE_TRY(need({{"values", values || count == 0}}));
   feeds.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    TREADLE_TRY(require(names && values && names[i], "an input's name is missing"));
-    feeds.push_back({names[i], values[i] ? &values[i]->value : &none});
-  }
+  for (size_t i = 0; i < count; ++i) feeds.push_back({names[i], values[i] ? &values[i]->value : &none});
   return {};
 }
 
@@ -96,13 +95,13 @@ namespace {
 Status run_session(const treadle_session* session, const RunOptions& options, const char* const* names,
                    const treadle_value* const* values, size_t count, const char* const* output_names,
                    size_t output_count, treadle_value** outputs) {
-  TREADLE_TRY(require(session, "a session is missing"));
+  TREADLE_TRY(need({{"session", session}}));
   ThreadScratch<CallScratch> scratch;
   TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
   TREADLE_TRY(output_indices(*session, output_names, output_count, scratch->indices));
   if (output_names && output_count == 0) return {};
   const size_t wanted = output_names ? output_count : session->session->outputs().size();
-  TREADLE_TRY(require(outputs || wanted == 0, "a place for the results is missing"));
+  TREADLE_TRY(need({{"outputs", outputs || wanted == 0}}));
   LentHandles lent(outputs, wanted, *scratch);
   TREADLE_TRY(lent.lend());
   TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, scratch->places, options));
@@ -116,6 +115,7 @@ extern "C" {
 
 treadle_status* treadle_options_create(treadle_options** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     *out = new treadle_options;
     return {};
   });
@@ -127,14 +127,14 @@ void treadle_options_free(treadle_options* options) {
 
 treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && key && value, "an option is missing"));
+    TREADLE_TRY(need({{"options", options}, {"key", key}, {"value", value}}));
     return session::set_option(options->options, key, value);
   });
 }
 
 treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && name, "a size's name is missing"));
+    TREADLE_TRY(need({{"options", options}, {"name", name}}));
     if (size < 0) return error(Code::kInvalidArgument, "size {} of '{}' is negative", size, name);
     options->options.dimension_overrides.emplace_back(name, size);
     return {};
@@ -143,7 +143,7 @@ treadle_status* treadle_options_set_dimension(treadle_options* options, const ch
 
 treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, const char* denotation, int64_t size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && denotation, "a size's denotation is missing"));
+    TREADLE_TRY(need({{"options", options}, {"denotation", denotation}}));
     if (size < 0) return error(Code::kInvalidArgument, "size {} of '{}' is negative", size, denotation);
     options->options.denotation_overrides.emplace_back(denotation, size);
     return {};
@@ -153,7 +153,7 @@ treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, 
 treadle_status* treadle_options_set_initializer(treadle_options* options, const char* name,
                                                 const treadle_value* tensor) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && name && tensor, "an initializer's name or value is missing"));
+    TREADLE_TRY(need({{"options", options}, {"name", name}, {"tensor", tensor}}));
     if (!tensor->value.is_tensor()) return error(Code::kInvalidArgument, "initializer '{}' is not a tensor", name);
     for (auto& [known, contents] : options->options.initializers) {
       if (known != name) continue;
@@ -168,32 +168,33 @@ treadle_status* treadle_options_set_initializer(treadle_options* options, const 
 treadle_status* treadle_options_set_external_file(treadle_options* options, const char* location, const void* bytes,
                                                   size_t size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && location && (bytes || size == 0), "a file's name or bytes are missing"));
+    TREADLE_TRY(need({{"options", options}, {"location", location}, {"bytes", bytes || size == 0}}));
     options->options.external_files.emplace_back(location, std::span(static_cast<const std::byte*>(bytes), size));
     return {};
   });
 }
 
 void treadle_options_limit_load_time(treadle_options* options, double seconds) {
-  options->options.load.time_limit_s = std::max(seconds, 0.0);
+  if (options) options->options.load.time_limit_s = std::max(seconds, 0.0);
 }
 
 void treadle_options_limit_load_memory(treadle_options* options, size_t bytes) {
-  options->options.load.memory_limit = bytes;
+  if (options) options->options.load.memory_limit = bytes;
 }
 
 void treadle_options_cancel_load(treadle_options* options, bool cancel) {
-  options->cancel.store(cancel, std::memory_order_relaxed);
+  if (options) options->cancel.store(cancel, std::memory_order_relaxed);
 }
 
 void treadle_options_set_interrupt(treadle_options* options, bool (*interrupted)(void* context), void* context) {
+  if (!options) return;
   options->options.load.interrupted = interrupted;
   options->options.load.interrupted_context = context;
 }
 
 treadle_status* treadle_session_open(const char* path, const treadle_options* options, treadle_session** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(path && out, "a path is missing"));
+    TREADLE_TRY(need({{"path", path}, {"out", out}}));
     return give_session(Session::open(path, options ? options->options : SessionOptions()), out);
   });
 }
@@ -201,7 +202,7 @@ treadle_status* treadle_session_open(const char* path, const treadle_options* op
 treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const char* folder,
                                            const treadle_options* options, treadle_session** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require((bytes || size == 0) && out, "bytes are missing"));
+    TREADLE_TRY(need({{"bytes", bytes || size == 0}, {"out", out}}));
     return give_session(Session::from_bytes({static_cast<const std::byte*>(bytes), size},
                                             options ? options->options : SessionOptions(), folder ? folder : ""),
                         out);
@@ -311,7 +312,7 @@ void treadle_session_compile(const treadle_session* session) {
 treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
                                         const treadle_value* const* values, size_t count, bool json, char** text) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"text", text}}));
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
     TREADLE_ASSIGN(const report::Explanation explanation, report::explain(*session->session, feeds));
     return give_text(json ? report::to_json(explanation) : report::to_text(explanation), text);
@@ -322,7 +323,7 @@ treadle_status* treadle_session_profile(const treadle_session* session, const tr
                                         const char* const* names, const treadle_value* const* values, size_t count,
                                         size_t runs, treadle_profile** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"out", out}}));
     TREADLE_TRY(require(runs > 0, "a profile is made of at least one run"));
     if (session->session->options().tier == Tier::kReference) {
       return error(Code::kInvalidArgument, "the reference interpreter has no profile");
@@ -347,18 +348,19 @@ void treadle_profile_free(treadle_profile* profile) {
 }
 
 char* treadle_profile_text(const treadle_profile* profile) {
-  return give_or_null([&] { return report::to_text(profile->profile); });
+  return profile ? give_or_null([&] { return report::to_text(profile->profile); }) : nullptr;
 }
 
 char* treadle_profile_json(const treadle_profile* profile) {
-  return give_or_null([&] { return report::to_json(profile->profile); });
+  return profile ? give_or_null([&] { return report::to_json(profile->profile); }) : nullptr;
 }
 
 char* treadle_profile_trace(const treadle_profile* profile) {
-  return give_or_null([&] { return report::to_trace(profile->profile); });
+  return profile ? give_or_null([&] { return report::to_trace(profile->profile); }) : nullptr;
 }
 
 char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns) {
+  if (!profile) return nullptr;
   return give_or_null([&] { return report::kernel_events(profile->profile, profile->model, origin_ns); });
 }
 
@@ -369,7 +371,7 @@ const char* treadle_pass_name(size_t index) {
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"text", text}}));
     TREADLE_TRY(ir::check_stack(session->session->graph()));
     TREADLE_ASSIGN(const std::string graph, session->session->dump_graph());
     return give_text(graph, text);
@@ -378,7 +380,7 @@ treadle_status* treadle_session_dump_graph(const treadle_session* session, char*
 
 treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && bytes && size, "a session, or a place for the model, is missing"));
+    TREADLE_TRY(need({{"session", session}, {"bytes", bytes}, {"size", size}}));
     TREADLE_ASSIGN(const std::string model, session->session->optimized_model());
     TREADLE_TRY(give_text(model, bytes));
     *size = model.size();
@@ -389,7 +391,7 @@ treadle_status* treadle_session_optimized_model(const treadle_session* session, 
 treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
                                           const treadle_value* const* values, size_t count, char** text) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"text", text}}));
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
     TREADLE_ASSIGN(const std::string plan, session->session->dump_plan(feeds));
     return give_text(plan, text);
@@ -398,6 +400,7 @@ treadle_status* treadle_session_dump_plan(const treadle_session* session, const 
 
 treadle_status* treadle_run_options_create(treadle_run_options** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     auto options = std::make_unique<treadle_run_options>();
     options->options.cancel = &options->cancel;
     *out = options.release();
@@ -410,11 +413,11 @@ void treadle_run_options_free(treadle_run_options* options) {
 }
 
 void treadle_run_options_limit_time(treadle_run_options* options, double seconds) {
-  options->options.time_limit_s = std::max(seconds, 0.0);
+  if (options) options->options.time_limit_s = std::max(seconds, 0.0);
 }
 
 void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t iterations) {
-  options->options.iteration_limit = std::max<int64_t>(iterations, 0);
+  if (options) options->options.iteration_limit = std::max<int64_t>(iterations, 0);
 }
 
 void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations) {
@@ -422,19 +425,20 @@ void treadle_run_options_limit_trips(treadle_run_options* options, int64_t itera
 }
 
 void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes) {
-  options->options.memory_limit = bytes;
+  if (options) options->options.memory_limit = bytes;
 }
 
 void treadle_run_options_cancel(treadle_run_options* options, bool cancel) {
-  options->cancel.store(cancel, std::memory_order_relaxed);
+  if (options) options->cancel.store(cancel, std::memory_order_relaxed);
 }
 
 bool treadle_run_options_is_cancelled(const treadle_run_options* options) {
-  return options->cancel.load(std::memory_order_relaxed);
+  return options && options->cancel.load(std::memory_order_relaxed);
 }
 
 void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
                                        void* context) {
+  if (!options) return;
   options->options.interrupted = interrupted;
   options->options.interrupted_context = context;
 }
@@ -442,6 +446,7 @@ void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*inte
 void treadle_run_options_set_progress(treadle_run_options* options,
                                       bool (*progress)(void* context, const treadle_progress* progress),
                                       void* context) {
+  if (!options) return;
   options->progress = progress;
   options->progress_context = context;
   options->options.progress_context = options;
@@ -455,15 +460,17 @@ void treadle_run_options_set_progress(treadle_run_options* options,
 }
 
 void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context), void* context) {
+  if (!options) return;
   options->options.long_work = begins;
   options->options.long_work_context = context;
 }
 
 void treadle_run_options_count_iterations(treadle_run_options* options, bool count) {
-  options->options.iterations = count ? &options->iterations : nullptr;
+  if (options) options->options.iterations = count ? &options->iterations : nullptr;
 }
 
 char* treadle_run_options_iterations(const treadle_run_options* options, bool json) {
+  if (!options) return nullptr;
   return give_or_null(
       [&] { return json ? report::to_json(options->iterations) : report::to_text(options->iterations); });
 }
@@ -481,7 +488,7 @@ treadle_status* treadle_session_run_recorded(const treadle_session* session, con
                                              const char* const* output_names, size_t output_count,
                                              treadle_value** outputs, treadle_profile** profile) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && profile, "a session, or a place for the profile, is missing"));
+    TREADLE_TRY(need({{"session", session}, {"profile", profile}}));
     *profile = nullptr;
     std::unique_ptr<treadle_profile> made;
     RunOptions recorded = run_options(options);

@@ -15,9 +15,9 @@ using PushFn = Result<size_t> (Stream::*)(std::span<const Feed>, std::span<AnyVa
 treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
                           const char* const* names, const treadle_value* const* values, size_t count,
                           treadle_value** outputs, size_t* hops) {
-  return changing(stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
+  return changing("stream", stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
     const size_t results = pushed_to.output_names().size();
-    TREADLE_TRY(require(outputs || results == 0, "room for outputs is missing"));
+    TREADLE_TRY(need({{"outputs", outputs || results == 0}}));
     ThreadScratch<CallScratch> scratch;
     TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
     LentHandles lent(outputs, results, *scratch);
@@ -35,6 +35,7 @@ extern "C" {
 
 treadle_status* treadle_stream_options_create(treadle_stream_options** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     *out = new treadle_stream_options;
     return {};
   });
@@ -46,20 +47,20 @@ void treadle_stream_options_free(treadle_stream_options* options) {
 
 treadle_status* treadle_stream_options_pair(treadle_stream_options* options, const char* input, const char* output) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && input && output, "a name is missing"));
+    TREADLE_TRY(need({{"options", options}, {"input", input}, {"output", output}}));
     options->options.state.emplace_back(input, output);
     return {};
   });
 }
 
 void treadle_stream_options_find_pairs(treadle_stream_options* options, bool find) {
-  options->options.find_state = find;
+  if (options) options->options.find_state = find;
 }
 
 treadle_status* treadle_stream_options_initial(treadle_stream_options* options, const char* input,
                                                const treadle_value* value) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && input && value, "a first value is missing"));
+    TREADLE_TRY(need({{"options", options}, {"input", input}, {"value", value}}));
     options->options.initial.emplace_back(input, value->value);
     return {};
   });
@@ -68,7 +69,7 @@ treadle_status* treadle_stream_options_initial(treadle_stream_options* options, 
 treadle_status* treadle_stream_options_bind(treadle_stream_options* options, const char* input,
                                             const treadle_value* value) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && input && value, "a bound value is missing"));
+    TREADLE_TRY(need({{"options", options}, {"input", input}, {"value", value}}));
     options->options.bind.emplace_back(input, value->value);
     return {};
   });
@@ -76,7 +77,7 @@ treadle_status* treadle_stream_options_bind(treadle_stream_options* options, con
 
 treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name, int64_t axis) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && name, "a name is missing"));
+    TREADLE_TRY(need({{"options", options}, {"name", name}}));
     options->options.time.push_back({.name = name, .symbol = {}, .axis = axis});
     return {};
   });
@@ -85,13 +86,15 @@ treadle_status* treadle_stream_options_time(treadle_stream_options* options, con
 treadle_status* treadle_stream_options_time_symbol(treadle_stream_options* options, const char* name,
                                                    const char* symbol) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(options && name && symbol && *symbol, "a name is missing"));
+    TREADLE_TRY(need({{"options", options}, {"name", name}, {"symbol", symbol}}));
+    TREADLE_TRY(require(*symbol, "argument 'symbol' is empty: expected the name of an axis"));
     options->options.time.push_back({.name = name, .symbol = symbol});
     return {};
   });
 }
 
 void treadle_stream_options_hop(treadle_stream_options* options, int64_t hop, int64_t context) {
+  if (!options) return;
   options->options.hop = hop;
   options->options.context = context;
 }
@@ -99,7 +102,7 @@ void treadle_stream_options_hop(treadle_stream_options* options, int64_t hop, in
 treadle_status* treadle_stream_create(treadle_session* session, const treadle_stream_options* options,
                                       treadle_stream** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"out", out}}));
     TREADLE_ASSIGN(Stream stream, Stream::open(session->session, options ? options->options : StreamOptions()));
     *out = new treadle_stream(std::move(stream));
     return {};
@@ -123,8 +126,8 @@ int64_t treadle_stream_output_axis(const treadle_stream* stream, size_t index) {
 }
 
 treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count) {
-  return changing(stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
-    TREADLE_TRY(require(sizes || count == 0, "sizes are missing"));
+  return changing("stream", stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
+    TREADLE_TRY(need({{"sizes", sizes || count == 0}}));
     return warmed.warm({sizes, count});
   });
 }
@@ -151,6 +154,7 @@ const char* treadle_stream_state_name(const treadle_stream* stream, size_t index
 
 treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t index, treadle_value** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"stream", stream}, {"out", out}}));
     if (index >= treadle_stream_state_count(stream)) {
       return error(Code::kInvalidArgument, "the stream has no state {}", index);
     }
@@ -160,8 +164,8 @@ treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t in
 }
 
 treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input, const treadle_value* value) {
-  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
-    TREADLE_TRY(require(input && value, "a state is missing"));
+  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(need({{"input", input}, {"value", value}}));
     return changed.set_state(input, value->value);
   });
 }
@@ -179,12 +183,12 @@ bool treadle_stream_done(const treadle_stream* stream) {
 }
 
 treadle_status* treadle_stream_reset(treadle_stream* stream) {
-  return changing(stream, &treadle_stream::stream, [](Stream& changed) { return changed.reset(); });
+  return changing("stream", stream, &treadle_stream::stream, [](Stream& changed) { return changed.reset(); });
 }
 
 treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream && out, "a stream is missing"));
+    TREADLE_TRY(need({{"stream", stream}, {"out", out}}));
     *out = new treadle_stream(Stream(stream->stream));
     return {};
   });
@@ -192,7 +196,7 @@ treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream
 
 treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream && bytes && size, "a stream is missing"));
+    TREADLE_TRY(need({{"stream", stream}, {"bytes", bytes}, {"size", size}}));
     TREADLE_ASSIGN(const std::string snapshot, stream->stream.save());
     TREADLE_TRY(give_text(snapshot, bytes));
     *size = snapshot.size();
@@ -201,15 +205,15 @@ treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, 
 }
 
 treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size) {
-  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
-    TREADLE_TRY(require(bytes || size == 0, "a snapshot is missing"));
+  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
     return changed.load({static_cast<const char*>(bytes), size});
   });
 }
 
 treadle_status* treadle_stream_load_from_other_weights(treadle_stream* stream, const void* bytes, size_t size) {
-  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
-    TREADLE_TRY(require(bytes || size == 0, "a snapshot is missing"));
+  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
     return changed.load({static_cast<const char*>(bytes), size}, true);
   });
 }

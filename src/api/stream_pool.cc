@@ -35,7 +35,7 @@ extern "C" {
 treadle_status* treadle_pool_create(treadle_session* session, const treadle_stream_options* options, size_t capacity,
                                     treadle_pool** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_TRY(need({{"session", session}, {"out", out}}));
     TREADLE_ASSIGN(StreamPool pool,
                    StreamPool::open(session->session, options ? options->options : StreamOptions(), capacity));
     *out = new treadle_pool(std::move(pool));
@@ -58,8 +58,11 @@ const char* treadle_pool_output_name(const treadle_pool* pool, size_t index) {
 treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                   size_t streams, const char* const* names, size_t name_count,
                                   const treadle_value* const* values, treadle_value** outputs) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
-    TREADLE_TRY(require(streams == 0 || (ids && outputs), "ids or room for outputs are missing"));
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
+    const size_t results = streams * pushed_to.output_names().size();
+    TREADLE_TRY(need({{"ids", ids || streams == 0},
+                      {"values", values || streams * name_count == 0},
+                      {"outputs", outputs || results == 0}}));
     std::vector<std::vector<Feed>> feeds;
     std::vector<StreamPool::Chunk> chunks;
     feeds.reserve(streams);
@@ -68,7 +71,7 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
       feeds.push_back(std::move(of_stream));
       chunks.push_back({ids[i], feeds.back()});
     }
-    OutputHandles handles(streams * pushed_to.output_names().size());
+    OutputHandles handles(results);
     TREADLE_ASSIGN(std::vector<Stream::Pushed> pushed, pushed_to.push(chunks, run_options(options)));
     handles.give(pushed, outputs);
     return {};
@@ -78,10 +81,10 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
 treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                         size_t streams, const char* const* names, const treadle_value* const* values,
                                         size_t name_count, treadle_value** outputs, int64_t* lengths) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
-    TREADLE_TRY(require(ids && outputs, "ids or room for outputs are missing"));
-    TREADLE_ASSIGN(const auto feeds, make_feeds(names, values, name_count));
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
     const size_t count = pushed_to.output_names().size();
+    TREADLE_TRY(need({{"ids", ids || streams == 0}, {"outputs", outputs || count == 0}}));
+    TREADLE_ASSIGN(const auto feeds, make_feeds(names, values, name_count));
     OutputHandles handles(count);
     const std::span<int64_t> room(lengths, lengths ? streams * count : 0);
     TREADLE_ASSIGN(Stream::Pushed pushed, pushed_to.push_batch({ids, streams}, feeds, run_options(options), room));
@@ -92,9 +95,10 @@ treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_op
 
 treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
                                    treadle_value** outputs) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
-    TREADLE_TRY(require(outputs, "room for outputs is missing"));
-    OutputHandles handles(flushed.output_names().size());
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
+    const size_t results = flushed.output_names().size();
+    TREADLE_TRY(need({{"outputs", outputs || results == 0}}));
+    OutputHandles handles(results);
     TREADLE_ASSIGN(Stream::Pushed pushed, flushed.flush(id, run_options(options)));
     handles.give({&pushed, 1}, outputs);
     return {};
@@ -102,12 +106,12 @@ treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options
 }
 
 treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& left) { return left.leave(id); });
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& left) { return left.leave(id); });
 }
 
 treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream** out) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& forked) -> Status {
-    TREADLE_TRY(require(out, "room for a stream is missing"));
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& forked) -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     TREADLE_ASSIGN(Stream stream, forked.fork(id));
     *out = new treadle_stream(std::move(stream));
     return {};
@@ -115,8 +119,8 @@ treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream
 }
 
 treadle_status* treadle_pool_join(treadle_pool* pool, int64_t id, const treadle_stream* stream) {
-  return changing(pool, &treadle_pool::pool, [&](StreamPool& joined) -> Status {
-    TREADLE_TRY(require(stream, "a stream is missing"));
+  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& joined) -> Status {
+    TREADLE_TRY(need({{"stream", stream}}));
     return joined.join(id, stream->stream);
   });
 }

@@ -42,7 +42,7 @@ bool treadle_is_text(const void* bytes, size_t size) {
 
 treadle_status* treadle_text_parse(treadle_part part, const char* text, size_t size, char** bytes, size_t* bytes_size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require((text || size == 0) && bytes && bytes_size, "a text, or a place for the bytes, is missing"));
+    TREADLE_TRY(need({{"text", text || size == 0}, {"bytes", bytes}, {"bytes_size", bytes_size}}));
     if (part == TREADLE_MODEL) TREADLE_TRY(model::refuse_other_formats({text, size}));
     return with_part(part, [&]<class Message>(Message) -> Status {
       ir::TextStorage storage;
@@ -56,7 +56,7 @@ treadle_status* treadle_text_parse(treadle_part part, const char* text, size_t s
 treadle_status* treadle_text_print(treadle_part part, const void* bytes, size_t size, int64_t max_elements, char** text,
                                    size_t* text_size) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require((bytes || size == 0) && text && text_size, "bytes, or a place for the text, are missing"));
+    TREADLE_TRY(need({{"bytes", bytes || size == 0}, {"text", text}, {"text_size", text_size}}));
     // No bytes are a message without fields.
     if (part == TREADLE_MODEL && size > 0) {
       TREADLE_TRY(model::refuse_other_formats({static_cast<const char*>(bytes), size}));

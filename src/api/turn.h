@@ -24,13 +24,13 @@ class Turn {
   bool taken_ = false;
 };
 
-// `body` gets what the handle holds, and changes it.
+// `body` gets what the handle holds, and changes it. `name`: of the argument that is the handle.
 template <class Handle, class Held, class Body>
-treadle_status* changing(Handle* handle, Held Handle::* held, Body&& body) {
+treadle_status* changing(const char* name, Handle* handle, Held Handle::* held, Body&& body) {
   const Turn turn(handle);
   if (turn.is_refused()) return busy();
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(handle, "a handle is missing"));
+    TREADLE_TRY(need({{name, handle}}));
     return body(handle->*held);
   });
 }

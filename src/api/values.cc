@@ -13,9 +13,12 @@ const Tensor* tensor_of(const treadle_value* value) {
   return value && value->value.is_tensor() ? &value->value.tensor() : nullptr;
 }
 
-Status require_kind(const treadle_value* value, AnyValue::Kind kind, std::string_view what) {
-  if (value && value->value.kind() == kind) return {};
-  return error(Code::kInvalidArgument, "expected {}", what);
+// `name`: of the argument that is the value.
+Status require_kind(const char* name, const treadle_value* value, AnyValue::Kind kind, std::string_view what) {
+  TREADLE_TRY(need({{name, value}}));
+  if (value->value.kind() == kind) return {};
+  return error(Code::kInvalidArgument, "argument '{}': expected {}, found {}", name, what,
+               value->value.type().to_string());
 }
 
 // The number of elements. Checked: element type, sizes that are not negative and whose product fits.
@@ -23,7 +26,7 @@ Result<int64_t> checked_count(int element, const int64_t* dims, size_t rank) {
   if (element_type_from_number(element) == ElementType::kUndefined) {
     return error(Code::kInvalidArgument, "there is no element type {}", element);
   }
-  TREADLE_TRY(require(dims || rank == 0, "sizes are missing"));
+  TREADLE_TRY(need({{"dims", dims || rank == 0}}));
   const std::span<const int64_t> sizes(dims, rank);
   for (const int64_t d : sizes) {
     if (d < 0) return error(Code::kInvalidArgument, "a size is negative: {}", to_string(Dims(sizes)));
@@ -136,7 +139,7 @@ char* treadle_value_type_text(const treadle_value* value) {
 
 treadle_status* treadle_value_copy(const treadle_value* value, treadle_value** copy) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(value && copy, "a value is missing"));
+    TREADLE_TRY(need({{"value", value}, {"copy", copy}}));
     *copy = new_value(value->value);
     return {};
   });
@@ -144,7 +147,7 @@ treadle_status* treadle_value_copy(const treadle_value* value, treadle_value** c
 
 treadle_status* treadle_value_clone(const treadle_value* value, treadle_value** clone) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(value && clone, "a value is missing"));
+    TREADLE_TRY(need({{"value", value}, {"clone", clone}}));
     TREADLE_ASSIGN(AnyValue copy, deep_copy(value->value));
     *clone = new_value(std::move(copy));
     return {};
@@ -157,6 +160,7 @@ void treadle_value_free(treadle_value* value) {
 
 treadle_status* treadle_tensor_create(int element, const int64_t* dims, size_t rank, treadle_value** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     TREADLE_ASSIGN(Dims sizes, checked_dims(element, dims, rank));
     TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(element_type_from_number(element), std::move(sizes)));
     *out = new_value(std::move(tensor));
@@ -168,6 +172,7 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
                                       bool writable, void (*release)(void* context), void* context,
                                       treadle_value** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"out", out}}));
     TREADLE_ASSIGN(const int64_t count, checked_count(element, dims, rank));
     const std::span<const int64_t> sizes(dims, rank);
     const ElementType type = element_type_from_number(element);
@@ -177,7 +182,7 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
       return error(Code::kInvalidArgument, "a tensor {}{} does not fit into {} bytes", name(type),
                    to_string(Dims(sizes)), bytes);
     }
-    TREADLE_TRY(require(data || needed == 0, "data is missing"));
+    TREADLE_TRY(need({{"data", data || needed == 0}}));
     const size_t alignment = std::min<size_t>(byte_width(type), alignof(int64_t));
     if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
       return error(Code::kInvalidArgument, "data of type {} must be aligned to {} bytes", name(type), alignment);
@@ -192,9 +197,15 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
 treadle_status* treadle_tensor_from_texts(const int64_t* dims, size_t rank, const treadle_text* texts, size_t count,
                                           treadle_value** out) {
   return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"texts", texts || count == 0}, {"out", out}}));
     TREADLE_ASSIGN(Dims sizes, checked_dims(static_cast<int>(ElementType::kString), dims, rank));
     if (element_count_unchecked(sizes) != static_cast<int64_t>(count)) {
       return error(Code::kInvalidArgument, "{} strings do not make a tensor {}", count, to_string(sizes));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (texts[i].data || texts[i].size == 0) continue;
+      return error(Code::kInvalidArgument, "element {} of argument 'texts' has {} bytes, and its data is NULL", i,
+                   texts[i].size);
     }
     TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(ElementType::kString, std::move(sizes)));
     String* strings = tensor.mutable_data<String>();
@@ -247,8 +258,9 @@ bool treadle_tensor_is_exclusive(const treadle_value* tensor) {
 
 treadle_status* treadle_tensor_to_doubles(const treadle_value* tensor, double* out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(tensor, AnyValue::Kind::kTensor, "a tensor"));
+    TREADLE_TRY(require_kind("tensor", tensor, AnyValue::Kind::kTensor, "a tensor"));
     const Tensor& t = tensor->value.tensor();
+    TREADLE_TRY(need({{"out", out || t.element_count() == 0}}));
     if (is_string(t.type()) || info(t.type()).type_class == TypeClass::kComplex) {
       return error(Code::kInvalidArgument, "elements of type {} are no plain numbers", name(t.type()));
     }
@@ -267,13 +279,11 @@ treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index) {
 treadle_status* treadle_sequence_create(const treadle_type* element, const treadle_value* const* values, size_t count,
                                         treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(element || count > 0, "the element type of an empty sequence is missing"));
+    TREADLE_TRY(need({{"element", element || count > 0}, {"out", out}}));
+    TREADLE_TRY(need_elements("values", values, count));
     std::vector<AnyValue> elements;
     elements.reserve(count);
-    for (size_t i = 0; i < count; ++i) {
-      TREADLE_TRY(require(values[i], "an element of the sequence is missing"));
-      elements.push_back(values[i]->value);
-    }
+    for (size_t i = 0; i < count; ++i) elements.push_back(values[i]->value);
     Type type = element ? *unwrap(element) : element_type_of(elements.front());
     for (size_t i = 0; i < count; ++i) {
       if (!same_structure(type, elements[i].type())) {
@@ -292,7 +302,8 @@ size_t treadle_sequence_size(const treadle_value* sequence) {
 
 treadle_status* treadle_sequence_at(const treadle_value* sequence, size_t index, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(sequence, AnyValue::Kind::kSequence, "a sequence"));
+    TREADLE_TRY(require_kind("sequence", sequence, AnyValue::Kind::kSequence, "a sequence"));
+    TREADLE_TRY(need({{"out", out}}));
     const size_t size = sequence->value.sequence().size();
     if (index >= size) return error(Code::kInvalidArgument, "a sequence of {} has no element {}", size, index);
     *out = new_value(sequence->value.sequence()[index]);
@@ -302,7 +313,7 @@ treadle_status* treadle_sequence_at(const treadle_value* sequence, size_t index,
 
 treadle_status* treadle_optional_create(const treadle_type* element, const treadle_value* value, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(element || value, "the element type of an empty optional is missing"));
+    TREADLE_TRY(need({{"element", element || value}, {"out", out}}));
     Optional optional;
     optional.element_type = element ? *unwrap(element) : element_type_of(value->value);
     if (value) optional.value = std::make_shared<const AnyValue>(value->value);
@@ -317,7 +328,8 @@ bool treadle_optional_has_value(const treadle_value* optional) {
 
 treadle_status* treadle_optional_get(const treadle_value* optional, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(optional, AnyValue::Kind::kOptional, "an optional"));
+    TREADLE_TRY(require_kind("optional", optional, AnyValue::Kind::kOptional, "an optional"));
+    TREADLE_TRY(need({{"out", out}}));
     TREADLE_TRY(require(optional->value.optional().value != nullptr, "the optional is empty"));
     *out = new_value(*optional->value.optional().value);
     return {};
@@ -326,8 +338,9 @@ treadle_status* treadle_optional_get(const treadle_value* optional, treadle_valu
 
 treadle_status* treadle_map_create(const treadle_value* keys, const treadle_value* values, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(keys, AnyValue::Kind::kTensor, "a tensor of keys"));
-    TREADLE_TRY(require_kind(values, AnyValue::Kind::kTensor, "a tensor of values"));
+    TREADLE_TRY(require_kind("keys", keys, AnyValue::Kind::kTensor, "a tensor of keys"));
+    TREADLE_TRY(require_kind("values", values, AnyValue::Kind::kTensor, "a tensor of values"));
+    TREADLE_TRY(need({{"out", out}}));
     const Tensor& k = keys->value.tensor();
     const Tensor& v = values->value.tensor();
     TREADLE_TRY(require(k.rank() == 1 && k.dims() == v.dims(), "keys and values must be 1-D and equally long"));
@@ -339,7 +352,8 @@ treadle_status* treadle_map_create(const treadle_value* keys, const treadle_valu
 
 treadle_status* treadle_map_keys(const treadle_value* map, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(map, AnyValue::Kind::kMap, "a map"));
+    TREADLE_TRY(require_kind("map", map, AnyValue::Kind::kMap, "a map"));
+    TREADLE_TRY(need({{"out", out}}));
     *out = new_value(map->value.map().keys);
     return {};
   });
@@ -347,7 +361,8 @@ treadle_status* treadle_map_keys(const treadle_value* map, treadle_value** out) 
 
 treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(map, AnyValue::Kind::kMap, "a map"));
+    TREADLE_TRY(require_kind("map", map, AnyValue::Kind::kMap, "a map"));
+    TREADLE_TRY(need({{"out", out}}));
     *out = new_value(map->value.map().values);
     return {};
   });
@@ -355,7 +370,8 @@ treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out
 
 treadle_status* treadle_sequence_table(const treadle_value* sequence, treadle_value** keys, treadle_value** values) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require_kind(sequence, AnyValue::Kind::kSequence, "a sequence"));
+    TREADLE_TRY(require_kind("sequence", sequence, AnyValue::Kind::kSequence, "a sequence"));
+    TREADLE_TRY(need({{"keys", keys}, {"values", values}}));
     *keys = *values = nullptr;
     if (!is_table(sequence->value.sequence())) return {};
     TREADLE_ASSIGN(Tensor table, table_values(sequence->value.sequence()));
