@@ -24,6 +24,13 @@ inline void require(bool holds, const char* message) {
   if (!holds) refuse_argument(message);
 }
 
+// The function `name` of a struct that a client filled in. Throws INVALID_ARGUMENT where the client left it NULL.
+template <class Function>
+Function needed_member(const char* name, Function function) {
+  if (!function) refuse_argument(std::string(name) + " is NULL");
+  return function;
+}
+
 // What a client's status says; frees it.
 Failure take_failure(OrtStatus* status);
 OrtStatus* make_status(OrtErrorCode code, const std::string& message) noexcept;

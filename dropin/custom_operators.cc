@@ -183,10 +183,13 @@ treadle_status* infer(void* context, treadle_inference* inference) {
   });
 }
 
-std::string type_name(int element) {
-  return element == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED
-             ? std::string()
-             : std::string("tensor(") + treadle_element_name(element) + ")";
+// Of what the function `asked` of an operator answers. Empty: any type.
+std::string type_name(const char* asked, size_t index, int element) {
+  if (element == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED) return {};
+  const char* const name = treadle_element_name(element);
+  if (name) return std::string("tensor(") + name + ")";
+  refuse_argument(std::string(asked) + " gives " + std::to_string(element) + " for index " + std::to_string(index) +
+                  ", which is no element type");
 }
 
 treadle_arity arity_of(OrtCustomOpInputOutputCharacteristic characteristic) {
@@ -194,27 +197,63 @@ treadle_arity arity_of(OrtCustomOpInputOutputCharacteristic characteristic) {
   return characteristic == INPUT_OUTPUT_OPTIONAL ? TREADLE_OPTIONAL_ARGUMENT : TREADLE_SINGLE;
 }
 
-void add_operator(treadle_options* options, const std::string& domain, const OrtCustomOp& op) {
+// What treadle calls. GetExecutionProviderType, KernelDestroy and the functions that a version brought may be NULL.
+void require_members(const OrtCustomOp& op) {
+#define TREADLE_NEED(member) needed_member("OrtCustomOp::" #member, op.member)
+  TREADLE_NEED(GetInputTypeCount);
+  TREADLE_NEED(GetInputType);
+  TREADLE_NEED(GetInputCharacteristic);
+  TREADLE_NEED(GetOutputTypeCount);
+  TREADLE_NEED(GetOutputType);
+  TREADLE_NEED(GetOutputCharacteristic);
+  if (op.version < kStatusSince || !op.CreateKernelV2) TREADLE_NEED(CreateKernel);
+  if (op.version < kStatusSince || !op.KernelComputeV2) TREADLE_NEED(KernelCompute);
+  if (op.version < kVariadicSince) return;
+  const size_t inputs = op.GetInputTypeCount(&op), outputs = op.GetOutputTypeCount(&op);
+  if (inputs > 0 && op.GetInputCharacteristic(&op, inputs - 1) == INPUT_OUTPUT_VARIADIC) {
+    TREADLE_NEED(GetVariadicInputMinArity);
+  }
+  if (outputs > 0 && op.GetOutputCharacteristic(&op, outputs - 1) == INPUT_OUTPUT_VARIADIC) {
+    TREADLE_NEED(GetVariadicOutputMinArity);
+  }
+#undef TREADLE_NEED
+}
+
+void add_named_operator(treadle_options* options, const std::string& domain, const char* name, const OrtCustomOp& op) {
+  require_members(op);
   const char* const provider = op.GetExecutionProviderType ? op.GetExecutionProviderType(&op) : nullptr;
   if (provider && std::string_view(provider) != "CPUExecutionProvider") {
-    throw Failure(ORT_NOT_IMPLEMENTED, std::string("operator ") + op.GetName(&op) + " is for " + provider +
-                                           "; treadle runs operators of the CPU");
+    throw Failure(ORT_NOT_IMPLEMENTED, std::string("it is for ") + provider + "; treadle runs operators of the CPU");
   }
   treadle_operator* created = nullptr;
-  check(treadle_operator_create(domain.c_str(), op.GetName(&op), since_of(op), &created));
+  check(treadle_operator_create(domain.c_str(), name, since_of(op), &created));
   const std::unique_ptr<treadle_operator, void (*)(treadle_operator*)> owned(created, treadle_operator_free);
-  const auto add = [&](size_t count, auto type_of, auto characteristic, auto add_formal) {
+  const auto add = [&](size_t count, const char* asked, auto type_of, auto characteristic, auto add_formal) {
     for (size_t i = 0; i < count; ++i) {
-      const std::string type = type_name(type_of(&op, i));
+      const std::string type = type_name(asked, i, type_of(&op, i));
       check(add_formal(created, nullptr, type.empty() ? nullptr : type.c_str(), arity_of(characteristic(&op, i))));
     }
   };
-  add(op.GetInputTypeCount(&op), op.GetInputType, op.GetInputCharacteristic, treadle_operator_input);
-  add(op.GetOutputTypeCount(&op), op.GetOutputType, op.GetOutputCharacteristic, treadle_operator_output);
+  add(op.GetInputTypeCount(&op), "GetInputType", op.GetInputType, op.GetInputCharacteristic, treadle_operator_input);
+  add(op.GetOutputTypeCount(&op), "GetOutputType", op.GetOutputType, op.GetOutputCharacteristic,
+      treadle_operator_output);
   const treadle_operator_functions functions = {
       sizeof functions, const_cast<OrtCustomOp*>(&op), make_kernel, free_kernel, compute, infer, nullptr};
   check(treadle_operator_set_functions(created, &functions));
   check(treadle_options_add_operator(options, created));
+}
+
+// Errors name the operator.
+void add_operator(treadle_options* options, const std::string& domain, const OrtCustomOp& op) {
+  const std::string of_domain = "an operator of domain \"" + domain + "\"";
+  if (!op.GetName) refuse_argument(of_domain + ": OrtCustomOp::GetName is NULL");
+  const char* const name = op.GetName(&op);
+  if (!name) refuse_argument(of_domain + ": OrtCustomOp::GetName gives NULL");
+  try {
+    add_named_operator(options, domain, name, op);
+  } catch (const Failure& failure) {
+    throw Failure(failure.code, std::string("operator ") + name + " of domain \"" + domain + "\": " + failure.what());
+  }
 }
 
 }  // namespace

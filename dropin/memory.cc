@@ -53,7 +53,7 @@ void require_cpu(const OrtMemoryInfo* memory) {
 
 void* allocate(OrtAllocator* allocator, size_t bytes) {
   require(allocator, "an allocator is missing");
-  void* const memory = allocator->Alloc(allocator, bytes);
+  void* const memory = needed_member("OrtAllocator::Alloc", allocator->Alloc)(allocator, bytes);
   if (!memory) throw std::bad_alloc();
   return memory;
 }
@@ -126,11 +126,11 @@ void AllocatorAlloc(OrtAllocator* allocator, size_t size, void** out) {
 }
 
 void AllocatorFree(OrtAllocator* allocator, void* memory) {
-  allocator->Free(allocator, memory);
+  needed_member("OrtAllocator::Free", allocator->Free)(allocator, memory);
 }
 
 void AllocatorGetInfo(const OrtAllocator* allocator, const OrtMemoryInfo** out) {
-  *out = allocator->Info(allocator);
+  *out = needed_member("OrtAllocator::Info", allocator->Info)(allocator);
 }
 
 void AllocatorGetStats(const OrtAllocator*, OrtKeyValuePairs** out) {
@@ -163,7 +163,7 @@ void CreateAndRegisterAllocatorV2(OrtEnv*, const char*, const OrtMemoryInfo* mem
 
 void RegisterAllocator(OrtEnv*, OrtAllocator* allocator) {
   require(allocator, "the allocator is missing");
-  require_cpu(allocator->Info(allocator));
+  require_cpu(needed_member("OrtAllocator::Info", allocator->Info)(allocator));
 }
 
 void UnregisterAllocator(OrtEnv*, const OrtMemoryInfo*) {}

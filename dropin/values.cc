@@ -294,6 +294,7 @@ void CreateTensorWithDataAsOrtValue(const OrtMemoryInfo* memory, void* data, siz
 void CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void* data, size_t bytes, const int64_t* dims,
                                               size_t rank, ONNXTensorElementDataType element, OrtValue** out) {
   require(deleter, "the allocator that frees the memory is missing");
+  needed_member("OrtAllocator::Free", deleter->Free);
   if (Staged::stages(element)) refuse_argument("only elements of whole bytes can be handed over");
   struct Owner {
     OrtAllocator* deleter;

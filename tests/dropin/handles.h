@@ -18,6 +18,8 @@ class Handles {
     OrtShapeInferContext* inference = nullptr;
   } of_operator;
 
+  OrtAllocator* own_allocator = nullptr;  // in place of the default one
+
   Handles()
       : session_(open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"))),
         options_(make<SessionOptions>(ort().CreateSessionOptions)),
@@ -64,7 +66,7 @@ class Handles {
     if constexpr (std::is_same_v<T, OrtTensorTypeAndShapeInfo>) return tensor_.get();
     if constexpr (std::is_same_v<T, OrtModelMetadata>) return metadata_.get();
     if constexpr (std::is_same_v<T, OrtKeyValuePairs>) return pairs_;
-    if constexpr (std::is_same_v<T, OrtAllocator>) return allocator();
+    if constexpr (std::is_same_v<T, OrtAllocator>) return own_allocator ? own_allocator : allocator();
     if constexpr (std::is_same_v<T, OrtEnv>) return environment().get();
     if constexpr (std::is_same_v<T, OrtEpDevice>) return const_cast<OrtEpDevice*>(devices_[0]);
     if constexpr (std::is_same_v<T, OrtThreadingOptions>) return threading_;

@@ -1,22 +1,28 @@
-// Every function of libonnxruntime.so, with every argument and every element of every array NULL in turn: each call
-// ends, and where the argument is needed, with a status that names the argument. Each call runs in a process of its
-// own.
+// Every function of libonnxruntime.so, with every argument and every element of every array NULL in turn, and with
+// every function of the structs that a client fills in: each call ends, and where the argument or the function is
+// needed, with a status that names it. Each call runs in a process of its own.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "support/apart.h"
 #include "tests/dropin/handles.h"
 
 namespace {
 
 using namespace treadle::table_tests;
+using treadle::test::told_apart;
 
 // Arguments of a call that lacks nothing: handles, and otherwise an array of one element or room for one result.
 class Plausible {
@@ -54,22 +60,14 @@ class Plausible {
   alignas(64) int64_t room_[64] = {};
 };
 
-enum class Said { kNothing = 40, kNamed, kOther };
+enum class Said { kNothing, kNamed, kOther };
 
 // What a call says in a process of its own: that `argument` is NULL, something else, or nothing. None: it crashed.
-template <class Call>
-std::optional<Said> said_apart(const std::string& argument, const Call& call) {
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string text = call();
-    const bool named = text.find(argument + " (") != std::string::npos && text.ends_with(" is NULL");
-    _exit(static_cast<int>(text.empty() ? Said::kNothing : named ? Said::kNamed : Said::kOther));
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  if (code < static_cast<int>(Said::kNothing) || code > static_cast<int>(Said::kOther)) return std::nullopt;
-  return static_cast<Said>(code);
+std::optional<Said> said_apart(const std::string& argument, const std::function<std::string()>& call) {
+  const std::optional<std::string> text = told_apart(call);
+  if (!text) return std::nullopt;
+  const bool named = text->find(argument + " (") != std::string::npos && text->ends_with(" is NULL");
+  return text->empty() ? Said::kNothing : named ? Said::kNamed : Said::kOther;
 }
 
 template <class Result, class... Parameters>
@@ -134,7 +132,7 @@ class Nulls : public FunctionTable {
     constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
     constexpr std::array<bool, sizeof...(Parameters) + 1> kIsCount = {
         (std::is_same_v<Parameters, size_t> || std::is_same_v<Parameters, size_t*>)..., false};
-    const auto expect = [&](const std::string& argument, bool needed, auto&& call) {
+    const auto expect = [&](const std::string& argument, bool needed, const std::function<std::string()>& call) {
       ++counts_.calls;
       const auto found = said_apart(argument, call);
       ASSERT_TRUE(found) << name << " crashes without " << argument;
@@ -254,6 +252,264 @@ TEST_F(NullsOfOperators, InTurn) {
   ort().ReleaseCustomOpDomain(domain);
   std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
               counts_.named);
+}
+
+// ---- Structs that a client fills in
+
+// Of a struct whose last members are pointers: makes the one NULL that is `from_last` before the last.
+template <class Struct>
+Struct without_pointer(Struct whole, size_t from_last) {
+  std::memset(reinterpret_cast<char*>(&whole) + sizeof whole - (from_last + 1) * sizeof(void*), 0, sizeof(void*));
+  return whole;
+}
+
+// Calls of an entry of the table.
+template <auto kMember>
+struct Calls;
+template <class Result, class... Parameters, Result (*OrtApi::*kMember)(Parameters...)>
+struct Calls<kMember> {
+  static constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
+  static constexpr bool kTakesAllocator =
+      (std::is_same_v<std::remove_const_t<std::remove_pointer_t<Parameters>>, OrtAllocator> || ...);
+
+  // What is said of arguments that lack nothing, an allocator among them.
+  static std::string plausibly(const Handles& handles) {
+    if constexpr (kTakesAllocator) {
+      std::vector<Plausible> plausible(sizeof...(Parameters), Plausible(handles));
+      size_t at = 0;
+      const std::tuple<Parameters...> arguments{plausible[at++].template argument<Parameters>()...};
+      return said(ort().*kMember, arguments);
+    }
+    return "";
+  }
+  // What is said of pointers to `room`, and zeros.
+  static std::string with(void* room) {
+    return said(ort().*kMember, std::tuple<Parameters...>(pointing_at<Parameters>(room)...));
+  }
+
+ private:
+  template <class P>
+  static P pointing_at(void* room) {
+    if constexpr (std::is_pointer_v<P> && !std::is_function_v<std::remove_pointer_t<P>>) return static_cast<P>(room);
+    return P{};
+  }
+};
+
+struct Entry {
+  std::string_view how, name;
+  bool tells, takes_allocator;
+  std::string (*plausibly)(const Handles& handles);
+  std::string (*with)(void* room);
+};
+
+constexpr Entry kEntries[] = {
+#define X(how, name, ...)                 \
+  {#how,                                  \
+   #name,                                 \
+   Calls<&OrtApi::name>::kTells,          \
+   Calls<&OrtApi::name>::kTakesAllocator, \
+   Calls<&OrtApi::name>::plausibly,       \
+   Calls<&OrtApi::name>::with},
+#include "dropin/entries.inc"
+#undef X
+};
+
+class NullMembers : public FunctionTable {
+ protected:
+  // What a session says that is made with the operator, and run.
+  static std::string told_by_session_of(const OrtCustomOp& op) {
+    const auto run_session = [&]() -> std::string {
+      try {
+        const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
+        OrtCustomOpDomain* domain = nullptr;
+        check(ort().CreateCustomOpDomain("nulls", &domain));
+        check(ort().CustomOpDomain_Add(domain, &op));
+        check(ort().AddCustomOpDomain(options.get(), domain));
+        const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"nulls\" : 1]>\n";
+        const Session session =
+            open(bytes_of(text + "g (float[1] x) => (float[1] y) { y = nulls.Looks(x) }"), options.get());
+        std::vector<float> x = {1};
+        const Value lent = lend(x, {1}, kFloat);
+        run(session.get(), {"x"}, {lent.get()}, {"y"});
+        return "";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    };
+    return told_apart(run_session).value_or("a crash");
+  }
+};
+
+// Entries that are not implemented read nothing of what they are given, such as the options of other providers.
+TEST_F(NullMembers, OfEntriesThatRefuse) {
+  alignas(64) static char zeros[1024] = {};
+  for (const Entry& entry : kEntries) {
+    if (entry.how != "refused") continue;
+    for (void* room : {static_cast<void*>(nullptr), static_cast<void*>(zeros)}) {
+      const std::string told = told_apart([&] { return entry.with(room); }).value_or("a crash");
+      const std::string expected = entry.tells ? "does not implement " + std::string(entry.name) : "";
+      EXPECT_THAT(told, ::testing::HasSubstr(expected)) << entry.name << (room ? " with zeros" : " with NULL");
+      EXPECT_NE(told, "a crash") << entry.name;
+    }
+  }
+}
+
+TEST_F(NullMembers, OfAllocators) {
+  const std::pair<const char*, std::set<std::string>> needed[] = {
+      {"Alloc",
+       {"AllocatorAlloc", "ModelMetadataGetDescription", "ModelMetadataGetDomain", "ModelMetadataGetGraphDescription",
+        "ModelMetadataGetGraphName", "ModelMetadataGetProducerName", "SessionEndProfiling"}},
+      {"Free", {"AllocatorFree", "CreateTensorWithDataAndDeleterAsOrtValue"}},
+      {"Info", {"AllocatorGetInfo", "RegisterAllocator"}},
+      {"Reserve", {}},
+      {"GetStats", {}},
+      {"AllocOnStream", {}},
+      {"Shrink", {}}};
+  static_assert(sizeof(OrtAllocator) == (1 + std::size(needed)) * sizeof(void*));
+  Handles handles;
+  for (size_t i = 0; i < std::size(needed); ++i) {
+    const auto& [member, functions] = needed[i];
+    OrtAllocator whole = *allocator();
+    whole.Free = [](OrtAllocator*, void*) {};  // what is freed here was never allocated
+    OrtAllocator lacking = without_pointer(whole, std::size(needed) - 1 - i);
+    handles.own_allocator = &lacking;
+    std::set<std::string> named;
+    for (const Entry& entry : kEntries) {
+      if (entry.how == "refused" || !entry.takes_allocator || entry.name.starts_with("Release")) continue;
+      const std::string told = told_apart([&] { return entry.plausibly(handles); }).value_or("a crash");
+      EXPECT_NE(told, "a crash") << entry.name << " without OrtAllocator::" << member;
+      if (told.find(std::string("OrtAllocator::") + member + " is NULL") != std::string::npos)
+        named.emplace(entry.name);
+    }
+    EXPECT_EQ(named, functions) << member;
+  }
+}
+
+TEST_F(NullMembers, OfOptionsOfAnEnvironment) {
+  OrtThreadingOptions* threading = nullptr;
+  OrtKeyValuePairs* entries = nullptr;
+  check(ort().CreateThreadingOptions(&threading));
+  ort().CreateKeyValuePairs(&entries);
+  const OrtEnvCreationOptions whole = {
+      .version = 24,
+      .logging_severity_level = ORT_LOGGING_LEVEL_WARNING,
+      .log_id = "nulls",
+      .custom_logging_function = [](void*, OrtLoggingLevel, const char*, const char*, const char*, const char*) {},
+      .custom_logging_param = threading,
+      .threading_options = threading,
+      .config_entries = entries};
+  constexpr size_t kPointers = 5;
+  static_assert(offsetof(OrtEnvCreationOptions, log_id) + kPointers * sizeof(void*) == sizeof(OrtEnvCreationOptions));
+  for (size_t i = 0; i < kPointers; ++i) {
+    const OrtEnvCreationOptions lacking = without_pointer(whole, i);
+    OrtEnv* made = nullptr;
+    EXPECT_EQ(told_apart([&] { return said(ort().CreateEnvWithOptions, {&lacking, &made}); }), "")
+        << "pointer " << i << " from the last";
+  }
+  ort().ReleaseThreadingOptions(threading);
+  ort().ReleaseKeyValuePairs(entries);
+}
+
+TEST_F(NullMembers, OfOperators) {
+  OrtCustomOp whole = {};
+  whole.CreateKernel = [](const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*) -> void* { return nullptr; };
+  whole.GetName = [](const OrtCustomOp*) { return "Looks"; };
+  whole.GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
+  whole.GetInputType = whole.GetOutputType = [](const OrtCustomOp*, size_t) { return kFloat; };
+  whole.GetInputTypeCount = whole.GetOutputTypeCount = [](const OrtCustomOp*) -> size_t { return 1; };
+  whole.KernelCompute = [](void*, OrtKernelContext* context) {
+    const int64_t size = 1;
+    OrtValue* made = nullptr;
+    check(ort().KernelContext_GetOutput(context, 0, &size, 1, &made));
+  };
+  whole.KernelDestroy = [](void*) {};
+  whole.GetInputCharacteristic =
+      whole.GetOutputCharacteristic = [](const OrtCustomOp*, size_t) { return INPUT_OUTPUT_REQUIRED; };
+  whole.GetInputMemoryType = [](const OrtCustomOp*, size_t) { return OrtMemTypeDefault; };
+  whole.GetVariadicInputMinArity = whole.GetVariadicInputHomogeneity = whole.GetVariadicOutputMinArity =
+      whole.GetVariadicOutputHomogeneity = [](const OrtCustomOp*) { return 1; };
+  whole.CreateKernelV2 = [](const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*, void** out) -> OrtStatus* {
+    *out = nullptr;
+    return nullptr;
+  };
+  whole.KernelComputeV2 = [](void*, OrtKernelContext* context) -> OrtStatus* {
+    const int64_t size = 1;
+    OrtValue* made = nullptr;
+    return ort().KernelContext_GetOutput(context, 0, &size, 1, &made);
+  };
+  whole.InferOutputShapeFn = [](const OrtCustomOp*, OrtShapeInferContext*) -> OrtStatus* { return nullptr; };
+  whole.GetStartVersion = whole.GetEndVersion = [](const OrtCustomOp*) { return 1; };
+
+  constexpr const char* kMembers[] = {"CreateKernel",
+                                      "GetName",
+                                      "GetExecutionProviderType",
+                                      "GetInputType",
+                                      "GetInputTypeCount",
+                                      "GetOutputType",
+                                      "GetOutputTypeCount",
+                                      "KernelCompute",
+                                      "KernelDestroy",
+                                      "GetInputCharacteristic",
+                                      "GetOutputCharacteristic",
+                                      "GetInputMemoryType",
+                                      "GetVariadicInputMinArity",
+                                      "GetVariadicInputHomogeneity",
+                                      "GetVariadicOutputMinArity",
+                                      "GetVariadicOutputHomogeneity",
+                                      "CreateKernelV2",
+                                      "KernelComputeV2",
+                                      "InferOutputShapeFn",
+                                      "GetStartVersion",
+                                      "GetEndVersion",
+                                      "GetMayInplace",
+                                      "ReleaseMayInplace",
+                                      "GetAliasMap",
+                                      "ReleaseAliasMap"};
+  static_assert(sizeof(OrtCustomOp) == (1 + std::size(kMembers)) * sizeof(void*));
+  const std::set<std::string> always = {"GetName",
+                                        "GetInputType",
+                                        "GetInputTypeCount",
+                                        "GetOutputType",
+                                        "GetOutputTypeCount",
+                                        "GetInputCharacteristic",
+                                        "GetOutputCharacteristic"};
+  for (const bool variadic : {false, true}) {
+    if (variadic) {
+      whole.GetInputCharacteristic =
+          whole.GetOutputCharacteristic = [](const OrtCustomOp*, size_t) { return INPUT_OUTPUT_VARIADIC; };
+    }
+    for (const uint32_t version : {13u, 22u}) {
+      std::set<std::string> needed = always;
+      if (version == 13) needed.insert({"CreateKernel", "KernelCompute"});
+      if (version == 22 && variadic) needed.insert({"GetVariadicInputMinArity", "GetVariadicOutputMinArity"});
+      for (size_t i = 0; i < std::size(kMembers); ++i) {
+        OrtCustomOp lacking = without_pointer(whole, std::size(kMembers) - 1 - i);
+        lacking.version = version;
+        const std::string told = told_by_session_of(lacking);
+        const std::string member = kMembers[i];
+        SCOPED_TRACE(member + ", version " + std::to_string(version) + (variadic ? ", variadic" : ""));
+        if (needed.contains(member)) {
+          EXPECT_THAT(told, ::testing::HasSubstr("OrtCustomOp::" + member + " is NULL"));
+        } else {
+          EXPECT_EQ(told, "");
+        }
+      }
+      // Without both forms of a kernel's functions.
+      for (const bool computes : {false, true}) {
+        OrtCustomOp lacking = whole;
+        lacking.version = version;
+        if (computes) {
+          lacking.KernelCompute = nullptr;
+        } else {
+          lacking.CreateKernel = nullptr;
+        }
+        lacking.CreateKernelV2 = nullptr;
+        lacking.KernelComputeV2 = nullptr;
+        EXPECT_THAT(told_by_session_of(lacking), ::testing::HasSubstr(computes ? "OrtCustomOp::KernelCompute is NULL"
+                                                                               : "OrtCustomOp::CreateKernel is NULL"));
+      }
+    }
+  }
 }
 
 }  // namespace
