@@ -149,7 +149,7 @@ class TextWriter {
                                  : "at least " + time_text(loop.roof_ns);
     line("", fmt::format("{} {}{}; the machine's roof is {}", least, time_text(loop.estimated_ns), measured, roof));
     if (loop.outside > 0) {
-      line("", fmt::format("{} of it for {} of the body that run outside of the loop, for all iterations at once",
+      line("", fmt::format("{} of it for {} of the body, run outside of the loop for all iterations at once",
                            time_text(loop.outside_ns), count_text(loop.outside, "node")));
     }
     if (!loop.unsized.empty()) {

@@ -120,6 +120,24 @@ def test_products_of_scan_inputs_are_batched():
     assert [call["op"] for call in kept["calls"]] == ["MatMul"]
 
 
+def test_nodes_that_run_outside_of_the_loop_count_with_their_part_of_an_iteration():
+    narrow, wide = (session(scan_with_weights().replace("2000", str(size))) for size in (1000, 4000))
+    (few,), (many,), (left,) = (
+        s.explain(json=True)["loops"] for s in (narrow, wide, session(scan_with_weights(), optimize=0))
+    )
+    assert few["outside_ns_per_trip"] > 0 and left["outside_ns_per_trip"] == 0
+    assert many["outside_ns_per_trip"] > 3 * few["outside_ns_per_trip"]
+    # The products are the whole difference between the two.
+    grown = many["estimated_ns_per_trip"] - few["estimated_ns_per_trip"]
+    assert grown == pytest.approx(many["outside_ns_per_trip"] - few["outside_ns_per_trip"], rel=0.01)
+    assert few["roof_ns_per_trip"] <= few["estimated_ns_per_trip"]
+    assert "of it for 1 node of the body, run outside of the loop for all iterations at once" in narrow.explain()
+    # With inputs, the estimate holds the time that the product took in a run.
+    feeds = {"xs": np.ones((5, 4000), np.float32), "h": np.ones(64, np.float32), "w": np.ones((4000, 64), np.float32)}
+    (measured,) = wide.explain(feeds, json=True)["loops"]
+    assert 0 < measured["outside_ns_per_trip"] <= measured["measured_ns_per_trip"]
+
+
 def test_recurrent_operators_are_loops():
     text = """<ir_version: 10, opset_import: ["" : 22]>
     g (float[7,1,16] x, float[1,32,16] w, float[1,32,8] r) => (float[7,1,1,8] y) {
