@@ -7,6 +7,7 @@ stands in WITHOUT with the reason.
 
 import collections
 import dataclasses
+import functools
 import importlib
 import pathlib
 import sys
@@ -327,10 +328,15 @@ def signature(sample: Sample):
     return sample.op, kinds, len(sample.node.output), tuple(sorted(a.name for a in sample.node.attribute))
 
 
+@functools.lru_cache
+def drawn_samples(seeds: int) -> list[Sample]:
+    return [*from_makers(seeds), *from_backend_cases()]
+
+
 def samples(most=1000, seeds=1) -> list[Sample]:
     """At most so many nodes of each operator beside those of RECIPES, different in kind; `seeds`: of each maker."""
     found, counts, seen = [*from_recipes(), *from_searches()], collections.Counter(), set()
-    for sample in [*from_makers(seeds), *from_backend_cases()]:
+    for sample in drawn_samples(seeds):
         key = signature(sample)
         if counts[sample.op] >= most or key in seen:
             continue

@@ -1,6 +1,8 @@
 """Nodes of every operator whose inputs have odd sizes, in all tiers; each prints what differs.
 
-    python odd_sizes.py KIND [--long] [--near] [--most N] [--seeds N] [--only TEXT] [--part I OF]
+    python odd_sizes.py KIND [--long] [--near] [--most N] [--seeds N] [--samples FILE] [--only TEXT] [--part I OF]
+
+--samples: the nodes, pickled, which take longer to find than to read.
 
 KIND:
   nothing   each size of each input 0: alone, together with equal ones, with those of one axis
@@ -21,6 +23,8 @@ import hashlib
 import itertools
 import mmap
 import os
+import pathlib
+import pickle
 import resource
 import signal
 import struct
@@ -165,12 +169,22 @@ def variants(kind: str, sample: Sample, records: dict):
 # How it is run -------------------------------------------------------------------------------------------------------
 
 
-def session(model: bytes, **options):
-    settings = treadle.SessionOptions()
-    settings.load_time_limit = SECONDS
+@functools.lru_cache
+def settings(**options):
+    made = treadle.SessionOptions()
+    made.load_time_limit = SECONDS
     for key, value in options.items():
-        settings.add_session_config_entry(f"treadle.{key}", value)
-    return treadle.InferenceSession(model, settings)
+        made.add_session_config_entry(f"treadle.{key}", value)
+    return made
+
+
+@functools.lru_cache(maxsize=16)
+def model_of(sample: Sample, constants: tuple = (), symbolic: bool = False) -> bytes:
+    return sample.model(constants, symbolic)
+
+
+def session(model: bytes, **options):
+    return treadle.InferenceSession(model, settings(**options))
 
 
 def outcome(run):
@@ -184,7 +198,7 @@ def outcome(run):
 
 
 def after_another_size(base: Sample, sample: Sample, constants=()):
-    made = session(sample.model(constants, symbolic=True))
+    made = session(model_of(sample, constants, symbolic=True))
     outcome(lambda: made.run(None, base.fed(constants)))
     return made.run(None, sample.fed(constants))
 
@@ -254,18 +268,21 @@ def can_be_constant(x) -> bool:
 def ways(base: Sample, sample: Sample, all_of_them: bool):
     """(what, run) of the ways to run the node but the first, which the others are compared with."""
     fed = sample.fed()
-    yield "program", lambda: session(sample.model()).run(None, fed)
+    yield "program", lambda: session(model_of(sample)).run(None, fed)
     yield "after another size", lambda: after_another_size(base, sample)
     if all_of_them:
-        yield "optimize=0", lambda: session(sample.model(), optimize="0").run(None, fed)
-    constant = [i for i, x in enumerate(sample.inputs) if can_be_constant(x)]
+        yield "optimize=0", lambda: session(model_of(sample), optimize="0").run(None, fed)
+    constant = tuple(i for i, x in enumerate(sample.inputs) if can_be_constant(x))
     for i in constant if all_of_them else constant[1:2]:
-        yield f"input {i} constant", lambda i=i: session(sample.model([i])).run(None, sample.fed([i]))
+        yield f"input {i} constant", lambda i=i: session(model_of(sample, (i,))).run(None, sample.fed([i]))
         if all_of_them:
-            yield f"input {i} constant after another size", lambda i=i: after_another_size(base, sample, [i])
+            yield f"input {i} constant after another size", lambda i=i: after_another_size(base, sample, (i,))
     if len(constant) == len(fed):
-        yield "all constant", lambda: session(sample.model(constant)).run(None, {})
-        yield "all constant in the reference", lambda: session(sample.model(constant), tier="reference").run(None, {})
+        yield "all constant", lambda: session(model_of(sample, constant)).run(None, {})
+        yield (
+            "all constant in the reference",
+            lambda: session(model_of(sample, constant), tier="reference").run(None, {}),
+        )
 
 
 def loops(sample: Sample, axes: list, results: list, all_of_them: bool):
@@ -338,11 +355,12 @@ def is_random(sample: Sample) -> bool:
     return any(word in sample.op for word in ("Random", "Bernoulli", "Multinomial", "Dropout", "Sampl"))
 
 
+@functools.lru_cache(maxsize=2)  # an operator's node as it is, and the variant
 def by_evaluator(sample: Sample) -> list | None:
     """What the onnx package's evaluator gives; None where it fails."""
-    model = onnx.load_from_string(sample.model())
     if sample.node.domain == "com.microsoft" or sample.op in UNJUDGED or is_random(sample):
         return None
+    model = onnx.load_from_string(model_of(sample))
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -355,7 +373,7 @@ def by_evaluator(sample: Sample) -> list | None:
 def agrees_with_evaluator(sample: Sample) -> bool:
     """The evaluator is a judge of odd sizes where it gives the same for the node as it is."""
     judged = by_evaluator(sample)
-    return judged is not None and near(judged, outcome(lambda: session(sample.model()).run(None, sample.fed())))
+    return judged is not None and near(judged, outcome(lambda: session(model_of(sample)).run(None, sample.fed())))
 
 
 class Trial:
@@ -385,7 +403,7 @@ class Trial:
     def run(self) -> bool:
         """Whether it ran, and was not refused."""
         made = []
-        first = outcome(lambda: session(self.sample.model(), tier="reference").run(None, self.sample.fed()))
+        first = outcome(lambda: session(model_of(self.sample), tier="reference").run(None, self.sample.fed()))
         self.check("reference", first, first)
         if not isinstance(first, str) and any(y is None for y in first):
             self.say("wrong", f"an output is None: {[text_of(y) for y in first]}")
@@ -435,6 +453,7 @@ def main() -> None:
     parser.add_argument("kind", choices=["nothing", "one", "outputs", "scalars"])
     for name, value in (("most", 1000), ("seeds", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--samples", type=pathlib.Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--part", type=int, nargs=2, default=(0, 1))
     parser.add_argument("--near", action="store_true")
@@ -442,7 +461,9 @@ def main() -> None:
     options = vars(parser.parse_args())
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     part, parts = options["part"]
-    found = [s for s in samples(options["most"], options["seeds"]) if options["only"] in f"{s.op} {s.name}"]
+    kept = options["samples"]
+    found = pickle.loads(kept.read_bytes()) if kept else samples(options["most"], options["seeds"])
+    found = [s for s in found if options["only"] in f"{s.op} {s.name}"]
     records = {f"{r['domain']}.{r['name']}" if r["domain"] else r["name"]: r for r in treadle.operators()}
     counts, first = Counts(), 0
     while (ended := in_a_child(found[part::parts], options, records, counts, first)) != 0:

@@ -5,8 +5,10 @@ that depend on what fresh memory holds differ between two processes that fill it
 """
 
 import collections
+import itertools
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -17,6 +19,7 @@ SCRIPT = pathlib.Path(__file__).with_name("odd_sizes.py")
 LONG = bool(os.environ.get("TREADLE_TEST_LONG"))
 FILLS = (0x5A, 0xC3)
 MOST = {"nothing": 1, "one": 1, "outputs": 4, "scalars": 2}  # nodes of an operator in the short run
+PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def environment(fill: int, isa: str) -> dict:
@@ -58,13 +61,37 @@ def different(one: list[str], other: list[str]) -> list[str]:
 def in_parallel(commands: list) -> list[list[str]]:
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(PROCESSORS) as pool:
         return list(pool.map(lambda command: lines_of(*command), commands))
 
 
-def check(kind: str, isa: str, fills=FILLS, *more) -> None:
-    arguments = [kind, *(("--long",) if LONG else ("--most", MOST[kind])), *more]
-    runs = in_parallel([(arguments, environment(fill, isa)) for fill in fills])
+def outcomes(arguments: list, isa: str, fills) -> list[list[str]]:
+    """What the script says with each fill; the processors share the nodes."""
+    parts = max(PROCESSORS // len(fills), 1)
+    pairs = list(itertools.product(fills, range(parts)))
+    said = in_parallel([([*arguments, "--part", i, parts], environment(fill, isa)) for fill, i in pairs])
+    return [[line for (f, _), lines in zip(pairs, said, strict=True) if f == fill for line in lines] for fill in fills]
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory):
+    """The file of the nodes that a kind of sizes is tried on: to find them takes each process longer than to read them."""
+    folder = tmp_path_factory.mktemp("nodes")
+
+    def file_of(kind: str) -> pathlib.Path:
+        most = None if LONG else MOST[kind]
+        path = folder / f"{most}.pickle"
+        if not path.exists():
+            found = samples(most) if most else samples()
+            path.write_bytes(pickle.dumps(found))
+        return path
+
+    return file_of
+
+
+def check(nodes, kind: str, isa: str, fills=FILLS, *more) -> None:
+    arguments = [kind, "--samples", nodes(kind), *(("--long",) if LONG else ()), *more]
+    runs = outcomes(arguments, isa, fills)
     print(kind, isa, counts(runs[0]))
     wrong = sorted({text for lines in runs for text in of_kind(lines, "wrong")})
     if len(runs) == 2:
@@ -77,17 +104,17 @@ def test_every_operator_has_a_node():
 
 
 @pytest.mark.parametrize("kind", ["nothing", "one", "outputs", "scalars"])
-def test_tiers_agree(kind):
-    check(kind, "baseline", FILLS if LONG or kind == "nothing" else FILLS[:1])
+def test_tiers_agree(kind, nodes):
+    check(nodes, kind, "baseline", FILLS if LONG or kind == "nothing" else FILLS[:1])
 
 
-def test_sizes_of_nothing_in_wider_kernels():
-    check("nothing", "avx512", FILLS if LONG else FILLS[:1], "--near")
+def test_sizes_of_nothing_in_wider_kernels(nodes):
+    check(nodes, "nothing", "avx512", FILLS if LONG else FILLS[:1], "--near")
 
 
 if __name__ == "__main__":
     kind, isa, *rest = sys.argv[1:]
-    results = in_parallel([([kind, *rest], environment(fill, isa)) for fill in FILLS])
+    results = outcomes([kind, *rest], isa, FILLS)
     wrong = [text for lines in results for text in of_kind(lines, "wrong")] + different(*results)
     print("\n".join(dict.fromkeys(wrong)))
     print(kind, isa, counts(results[0]), len(set(wrong)), "wrong")
