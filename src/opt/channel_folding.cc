@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
+#include "op/axes.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/bytes.h"
 #include "opt/match.h"
 #include "opt/standard_form.h"
 #include "opt/standard_nodes.h"
@@ -102,6 +105,23 @@ std::optional<Channels> of_arithmetic(const ir::Node& node, const ir::Value* oth
   return channels;
 }
 
+// Where the last axis of a product is in what its Reshapes and Transposes give; nullopt where it is no axis any more.
+std::optional<int64_t> axis_behind(const std::vector<const ir::Node*>& moves, int64_t axis) {
+  for (const ir::Node* move : moves) {
+    const Type &from = move->inputs[0]->type, &to = move->outputs[0]->type;
+    if (!from.has_shape || !to.has_shape) return {};
+    if (is(*move, "Reshape")) {
+      axis = same_axis(from.shape, axis, to.shape);
+    } else {
+      const auto perm = move->attributes.get_ints("perm");
+      const auto at = std::find(perm.begin(), perm.end(), axis);
+      axis = perm.empty() ? from.rank() - 1 - axis : at - perm.begin();
+    }
+    if (axis == kNoAxis) return {};
+  }
+  return axis;
+}
+
 class Folder {
  public:
   explicit Folder(ir::Graph& graph) : graph_(graph), uses_(graph.top()) {}
@@ -114,11 +134,13 @@ class Folder {
       }
     });
     erase_nodes(graph_.top(), [&](const ir::Region&, const ir::Node& node) { return folded_.contains(&node); });
+    ir::replace_uses(graph_, replaced_);
   }
 
  private:
   bool fold(ir::Node& node, size_t operand) {
     if (node.inputs.size() < 2) return false;
+    if (is(node, "BatchNormalization") && fold_behind_moves(node)) return true;
     const ir::Node* base = sole_producer(node, node.inputs[operand], uses_, {"Conv", "ConvTranspose", "MatMul"});
     if (!base || !is_floats(base->inputs[kWeights])) return false;
     const Weights weights(*base);
@@ -126,13 +148,35 @@ class Folder {
     const auto channels = is(node, "BatchNormalization")
                               ? of_normalization(node, weights.channels())
                               : of_arithmetic(node, node.inputs[1 - operand], weights.channels(), weights.rank());
-    return channels && put(node, *base, weights, *channels);
+    // A sum with a MatMul is a Gemm of its own (join_neighbours).
+    if (!channels || (is(*base, "MatMul") && !is(node, "BatchNormalization"))) return false;
+    if (!put(node, *base, weights, *channels)) return false;
+    folded_.insert(base);
+    return true;
   }
 
+  // MatMul, Reshapes and Transposes, BatchNormalization: the MatMul becomes a Gemm, the moves stay.
+  bool fold_behind_moves(ir::Node& norm) {
+    std::vector<const ir::Node*> moves;
+    const ir::Node* last = &norm;
+    while (const ir::Node* move = sole_producer(*last, last->inputs[0], uses_, {"Reshape", "Transpose"})) {
+      moves.insert(moves.begin(), move);
+      last = move;
+    }
+    ir::Node* const base = moves.empty() ? nullptr : sole_producer(*last, last->inputs[0], uses_, {"MatMul"});
+    if (!base || !is_floats(base->inputs[kWeights]) || axis_behind(moves, 1) != 1) return false;
+    const Weights weights(*base);
+    const auto channels = weights.is_usable() ? of_normalization(norm, weights.channels()) : std::nullopt;
+    if (!channels || !put(*base, *base, weights, *channels)) return false;
+    replaced_[norm.outputs[0]] = norm.inputs[0];
+    folded_.insert(&norm);
+    return true;
+  }
+
+  // `node` becomes `base`, which may be itself, with these channels.
   bool put(ir::Node& node, const ir::Node& base, const Weights& weights, const Channels& channels) {
     const bool is_product = is(base, "MatMul");
-    // A sum with a MatMul is a Gemm of its own (join_neighbours), and a Gemm has matrices alone.
-    if (is_product && (!is(node, "BatchNormalization") || !is_matrix(base.inputs[kX]))) return false;
+    if (is_product && !is_matrix(base.inputs[kX])) return false;  // a Gemm has matrices alone
     const ir::Value* bias = base.inputs.size() > kBias ? base.inputs[kBias] : nullptr;
     if (bias && (!is_floats(bias) || bias->constant.element_count() != weights.channels())) return false;
     const OpVersion* const version = is_product ? standard_version(graph_, "Gemm") : base.version;
@@ -156,13 +200,13 @@ class Folder {
     set_inputs(node, {x, w, b});
     node.outputs.resize(1);
     node.output_count = 1;
-    folded_.insert(&base);
     return true;
   }
 
   ir::Graph& graph_;
   const Uses uses_;
   std::unordered_set<const ir::Node*> folded_;
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace

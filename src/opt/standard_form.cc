@@ -1,13 +1,17 @@
 #include "opt/standard_form.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 
+#include "op/axes.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/bytes.h"
 #include "opt/match.h"
-#include "opt/standard_nodes.h"
+#include "opt/passes.h"
+#include "opt/standard_site.h"
 #include "reference/folding.h"
 
 namespace treadle::opt {
@@ -26,107 +30,63 @@ const OpVersion* standard_version(const ir::Graph& graph, std::string_view op) {
   return nullptr;
 }
 
-void set_inputs(ir::Node& node, std::initializer_list<ir::Value*> inputs) {
-  node.inputs.clear();
-  for (ir::Value* v : inputs) node.inputs.push_back(v);
-  node.input_count = static_cast<uint32_t>(inputs.size());
-}
-
 bool is_matrix(const ir::Value* v) {
   return v && v->type.is_tensor() && v->type.has_shape && v->type.shape.size() == 2;
 }
 
+bool is_number(const ir::Value* v, double number, double within) {
+  if (!v || !v->is_constant() || v->constant.element_count() != 1) return false;
+  if (!is_float(v->constant.type()) || byte_width(v->constant.type()) < 2) return false;
+  return std::abs(v->constant.double_at(0) - number) <= within * std::abs(number);
+}
+
 namespace {
 
-bool is_zero(const ir::Value* v) {
-  if (!v) return true;
-  return v->is_constant() && v->constant.type() == ElementType::kFloat && v->constant.element_count() == 1 &&
-         *v->constant.data<float>() == 0;
-}
+// A rewrite by name, and the operator of the last node of what it replaces.
+struct Rule {
+  std::string_view name, domain, op;
+  bool (*rewrite)(Site&);
+};
 
-std::optional<std::vector<int64_t>> int64s_of(const ir::Value* v) {
-  if (!v || !v->is_constant() || v->constant.type() != ElementType::kInt64) return {};
-  const int64_t* data = v->constant.data<int64_t>();
-  return std::vector<int64_t>(data, data + v->constant.element_count());
-}
+constexpr Rule kRules[] = {
+    {"float-product", "treadle", kScaledProduct, multiplies_floats},
+    {"float-convolution", "treadle", kScaledConvolution, multiplies_floats},
+    {"sizes-before-cast", "", "Shape", asks_before_cast},
+    {"one-cast", "", "Cast", casts_once},
+    {"one-division", "", "Mul", divides_once},
+    {"clip-at-zero", "", "Clip", clips_at_zero},
+    {"choose-other", "", "Where", chooses_other},
+    {"one-encoder", "ai.onnx.ml", "LabelEncoder", encodes_once},
+    {"stated-sizes", "", "Reshape", states_sizes},
+    {"one-reshape", "", "Reshape", reshapes_once},
+    {"reshape-for-squeeze", "", "Squeeze", reshapes_once},
+    {"reshape-for-unsqueeze", "", "Unsqueeze", reshapes_once},
+    {"one-transpose", "", "Transpose", permutes_once},
+    {"space-to-depth", "", "Concat", moves_blocks},
+    {"layer-normalization", "", "Add", is_layer_normalization},
+    {"gelu", "", "Mul", is_gelu},
+    {"hard-swish", "", "HardSwish", is_hard_swish},
+    {"mish", "", "Mish", is_mish},
+    {"padded-convolution", "", "Conv", pads_convolution},
+    {"padded-average", "", "AveragePool", pads_average},
+    {"product-with-addend", "", "Add", adds_to_product},
+    {"product-with-sum", "", "Sum", sums_with_product},
+    {"turned-product", "", "Transpose", turns_product},
+    {"product-of-transposed", "", "Gemm", reads_transposed},
+};
 
-const ir::Value* input(const ir::Node& node, size_t i) {
-  return i < node.inputs.size() ? node.inputs[i] : nullptr;
-}
-
-// What a Pad adds on every side, where it puts zeros around constant numbers of elements.
-std::optional<std::vector<int64_t>> zeros_of(const ir::Node& pad) {
-  if (pad.attributes.get_string("mode", "constant") != "constant" || input(pad, 3)) return {};
-  if (pad.version->since >= 11) return is_zero(input(pad, 2)) ? int64s_of(input(pad, 1)) : std::nullopt;
-  if (pad.attributes.get_float("value", 0) != 0) return {};
-  const auto pads = pad.attributes.get_ints("pads");
-  return std::vector<int64_t>(pads.begin(), pads.end());
-}
-
-bool pads_with_zeros(ir::Node& conv, const Uses& uses) {
-  if (!is(conv, "Conv")) return false;
-  const ir::Node* pad = sole_producer(conv, conv.inputs[0], uses, {"Pad"});
-  const auto around = pad ? zeros_of(*pad) : std::nullopt;
-  if (!around || around->size() < 6 || conv.attributes.get_string("auto_pad", "NOTSET") != "NOTSET") return false;
-  const size_t rank = around->size() / 2, axes = rank - 2;
-  std::vector<int64_t> pads(2 * axes);
-  const auto own = conv.attributes.get_ints("pads");
-  if (!own.empty() && own.size() != pads.size()) return false;
-  for (size_t i = 0; i < around->size(); ++i) {
-    const size_t axis = i % rank;
-    if (axis < 2 ? (*around)[i] != 0 : (*around)[i] < 0) return false;
-    if (axis < 2) continue;
-    const size_t at = i / rank * axes + axis - 2;
-    pads[at] = (*around)[i] + (own.empty() ? 0 : own[at]);
-  }
-  conv.attributes.set(ir::Attribute::of("pads", std::move(pads)));
-  conv.inputs[0] = pad->inputs[0];
-  return true;
-}
-
-// Whether Gemm takes `v` as what it adds to a result of these sizes.
-bool is_addend(const ir::Value* v, const Dim& rows, const Dim& columns) {
-  if (!v || !v->type.has_shape || v->type.shape.size() > 2) return false;
-  const Shape& shape = v->type.shape;
-  if (shape.empty()) return true;
-  const Dim& last = shape[shape.size() - 1];
-  const bool fits = last.is_known(1) || same(last, columns);
-  return fits && (shape.size() == 1 || shape[0].is_known(1) || same(shape[0], rows));
-}
-
-bool adds_to_product(const ir::Graph& graph, ir::Node& add, const Uses& uses) {
-  if (!is(add, "Add") || !add.outputs[0] || !is_float(add.outputs[0]->type.element)) return false;
-  const OpVersion* const version = standard_version(graph, "Gemm");
-  if (!version || version->since < 7) return false;  // broadcasts by an attribute
-  for (size_t i = 0; i < 2; ++i) {
-    const ir::Node* product = sole_producer(add, add.inputs[i], uses, {"MatMul"});
-    if (!product) continue;
-    ir::Value *const a = product->inputs[0], *const b = product->inputs[1], *const c = add.inputs[1 - i];
-    if (!is_matrix(a) || !is_matrix(b) || !is_addend(c, a->type.shape[0], b->type.shape[1])) continue;
-    const ir::Name name = product->name;
-    become(add, require_op("Gemm"), *version);
-    add.name = name;
-    set_inputs(add, {a, b, c});
-    return true;
-  }
-  return false;
-}
-
-bool swaps_axes(const ir::Node* transpose) {
-  if (!transpose || !is(*transpose, "Transpose") || !is_matrix(transpose->inputs[0])) return false;
-  const auto perm = transpose->attributes.get_ints("perm");
-  return perm.empty() || (perm.size() == 2 && perm[0] == 1 && perm[1] == 0);
-}
-
-bool reads_transposed(ir::Node& gemm) {
-  if (!is(gemm, "Gemm")) return false;
-  for (const auto& [operand, attribute] : {std::pair<size_t, const char*>{0, "transA"}, {1, "transB"}}) {
-    const ir::Node* transpose = gemm.inputs[operand] ? gemm.inputs[operand]->producer : nullptr;
-    if (!swaps_axes(transpose)) continue;
-    gemm.inputs[operand] = transpose->inputs[0];
-    gemm.attributes.set(ir::Attribute::of(attribute, gemm.attributes.get_int(attribute) == 0 ? 1 : 0));
-  }
-  return true;
+// Whether any rule has changed anything.
+bool apply_rules(ir::Graph& graph) {
+  const Facts facts(graph.top());
+  bool changed = false;
+  rewrite_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    Site site(graph, facts, region, at);
+    for (const Rule& rule : kRules) {
+      changed |= is(site.node(), rule.op, rule.domain) && rule.rewrite(site);
+    }
+    return site.at();
+  });
+  return changed;
 }
 
 // --- nodes that go
@@ -138,15 +98,18 @@ bool is_training(const ir::Node& dropout) {
                    mode->constant.element_count() == 1 && !*mode->constant.data<bool>());
 }
 
-// Whether every number of one type is one of the other type.
-bool holds_all(ElementType from, ElementType to) {
-  const bool kept = (is_float(from) && is_float(to)) || (is_signed_integer(from) && is_signed_integer(to)) ||
-                    (is_integer(from) && is_integer(to) && !is_signed_integer(from) && !is_signed_integer(to));
-  return kept && byte_width(from) < byte_width(to) && byte_width(from) >= 2;
+// Whether a Slice takes each axis from the beginning to the end, whatever the sizes are.
+bool takes_all(const ir::Node& slice) {
+  const auto is_full = [&](size_t i, int64_t value) {
+    const auto given = constant_ints(slice, i);
+    return given && std::all_of(given->begin(), given->end(), [&](int64_t v) { return v == value; });
+  };
+  return slice.version->since >= 10 && is_full(1, 0) && is_full(2, INT64_MAX) && (!input(slice, 4) || is_full(4, 1));
 }
 
 // What a node's result is a copy of; null where it is none.
 ir::Value* copied_by(const ir::Node& node, const ValueSet& read) {
+  if (is(node, "Slice")) return takes_all(node) ? node.inputs[0] : nullptr;
   if (is(node, "Dropout")) {
     const bool has_mask = node.outputs.size() > 1 && node.outputs[1] && read.contains(node.outputs[1]);
     return has_mask || is_training(node) ? nullptr : node.inputs[0];
@@ -223,12 +186,17 @@ void dequantize_weights(ir::Graph& graph) {
 }
 
 void join_neighbours(ir::Graph& graph) {
-  remove_copies(graph);
-  const Uses uses(graph.top());
-  ir::for_each_node(graph.top(), [&](ir::Node& node) {
-    if (pads_with_zeros(node, uses) || adds_to_product(graph, node, uses)) return;
-    reads_transposed(node);
-  });
+  if (!standard_version(graph, "Identity")) return;  // the model imports no operators of the standard
+  // What one rule makes another one may look for. Each makes fewer nodes, but for those that are done once.
+  constexpr int kMostRounds = 10;
+  for (int round = 0; round < kMostRounds && !stop_requested(); ++round) {
+    remove_copies(graph);
+    remove_identities(graph);
+    merge_common_nodes(graph);
+    remove_dead_nodes(graph);
+    const bool settled = settle_transposes(graph);
+    if (!apply_rules(graph) && !settled) return;
+  }
 }
 
 }  // namespace treadle::opt

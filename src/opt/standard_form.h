@@ -10,9 +10,14 @@ namespace treadle::opt {
 // types. This rounds differently.
 void fold_channel_operations(ir::Graph& graph);
 
-// Pad goes into Conv, Add into MatMul, which becomes Gemm, and Transpose into Gemm. Dropouts of an inference and Casts
-// to and fro go. Wants types.
+// Neighbours become one node by the rules of a table: products and convolutions take in what stands around them, and
+// the nodes of a norm, an activation or a computed size become that norm, activation or constant. Dropouts of an
+// inference and Casts to and fro go. Wants types.
 void join_neighbours(ir::Graph& graph);
+
+// Transposes that undo each other go, with nodes between them that work in any order of axes. Wants types. Says whether
+// anything has changed.
+bool settle_transposes(ir::Graph& graph);
 
 // Weights that were kept as bytes become DequantizeLinear of them where that has one scale for each position along one
 // axis, and else constant floats.

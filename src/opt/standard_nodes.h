@@ -15,8 +15,12 @@ ir::Node* sole_producer(const ir::Node& user, const ir::Value* v, const Uses& us
 // The version of an operator that the operator set which the model imports has; null where there is none.
 const OpVersion* standard_version(const ir::Graph& graph, std::string_view op);
 
-void set_inputs(ir::Node& node, std::initializer_list<ir::Value*> inputs);
-
 bool is_matrix(const ir::Value* v);
+
+// Whether `v` is a constant of one float, which is this number or as near to it as `within` of it.
+bool is_number(const ir::Value* v, double number, double within = 0);
+
+// Whether every number of one type is one of the other type, which is another one.
+bool holds_all(ElementType from, ElementType to);
 
 }  // namespace treadle::opt

@@ -66,10 +66,11 @@ class Uses {
       use.node = node;
     });
   }
-  bool once(const ir::Value* v) const {
+  int count(const ir::Value* v) const {
     const Use* found = uses_.find(v);
-    return found && found->count == 1;
+    return found ? found->count : 0;
   }
+  bool once(const ir::Value* v) const { return count(v) == 1; }
   // The node that reads it where nothing else does, once; else null.
   const ir::Node* reader(const ir::Value* v) const {
     const Use* found = uses_.find(v);

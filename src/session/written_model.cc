@@ -115,7 +115,6 @@ void settle_unread_outputs(ir::Graph& graph, ir::Node& node) {
 
 Result<std::unique_ptr<ir::Graph>> written_model(const ir::Graph& loaded, const Inputs& inputs) {
   TREADLE_ASSIGN(std::unique_ptr<ir::Graph> graph, plan::decide(loaded, knowledge_of_model(inputs)));
-  opt::remove_identities(*graph);
   opt::dequantize_weights(*graph);
   opt::join_neighbours(*graph);
   opt::fold_channel_operations(*graph);
