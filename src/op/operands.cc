@@ -48,6 +48,10 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
   return out;
 }
 
+bool may_equal(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return !differ(x, y); });
+}
+
 Shape unknown_shape(size_t rank) {
   return Shape(rank, Dim::unknown());
 }

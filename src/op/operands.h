@@ -32,6 +32,9 @@ inline bool differ(const Dim& a, const Dim& b) {
   return a.is_known() && b.is_known() && a.value() != b.value();
 }
 
+// False where the ranks differ, or two sizes of one axis are known and differ.
+bool may_equal(const Shape& a, const Shape& b);
+
 // Shape of `rank` unknown sizes.
 Shape unknown_shape(size_t rank);
 // Number of elements of input i, a vector; unknown when its size is.

@@ -1,7 +1,11 @@
-// Marks from the outputs of the top region back to front, then sweeps. Nodes have no effects but their outputs, so a
-// loop whose outputs are unused goes as a whole; of a loop that stays, only the nodes behind its states, its condition
-// and its used scan outputs are kept.
+// Marks from the outputs of the top region back to front, then sweeps. Nodes have no effects but their outputs, except
+// those that check sizes (op/size_check.h), which stay where the region around them does. So a loop whose outputs are
+// unused goes as a whole; of a loop that stays, only the nodes behind its states, its condition and its used scan
+// outputs are kept, and what checks sizes.
+#include <algorithm>
+
 #include "op/loop_view.h"
+#include "op/size_check.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
@@ -24,10 +28,8 @@ class Marker {
   }
 
   bool is_live(const ir::Node& node) const {
-    for (const ir::Value* v : node.outputs) {
-      if (v && used.contains(v)) return true;
-    }
-    return false;
+    const auto is_used = [this](const ir::Value* v) { return v && used.contains(v); };
+    return is_size_check(*node.op) || std::any_of(node.outputs.begin(), node.outputs.end(), is_used);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "op/costs.h"
 #include "op/operands.h"
 #include "op/place.h"
+#include "op/size_check.h"
 #include "plan/kernel_code.h"
 #include "plan/planner.h"
 
@@ -191,7 +192,8 @@ void Planner::count_work(double ns) {
 }
 
 Status Planner::emit_dynamic(const ir::Node& node) {
-  if (!node.op->prepare && !node.op->compute) {
+  const bool is_lowered_in_run = node.op->lower && node.regions.empty();
+  if (!node.op->prepare && !node.op->compute && !is_lowered_in_run) {
     return error(Code::kNotImplemented, "operator {}-{} cannot be run on these types", node.op->name,
                  node.version->since);
   }
@@ -199,6 +201,7 @@ Status Planner::emit_dynamic(const ir::Node& node) {
   dynamic.node = &node;
   for (const ir::Value* v : node.inputs) dynamic.inputs.push_back(slot(v));
   for (const ir::Value* v : node.outputs) dynamic.outputs.push_back(define(v, Storage::kHandle));
+  dynamic.checks = is_size_check(*node.op);
   dynamic.kernel = dynamic_kernel_of(node, p_.states);
   p_.dynamic.push_back(std::move(dynamic));
   emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,

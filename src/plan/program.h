@@ -102,6 +102,7 @@ struct DynamicNode {
   std::vector<uint32_t> inputs, outputs;  // slots
   std::vector<uint32_t> releases;         // handles that nobody needs once the node has run
   bool in_loop = false;
+  bool checks = false;            // it makes nothing that is read: sizes that it has taken need not be looked at again
   Growth growth = Growth::kNone;  // of output 0, where the node appends to input 0
   DynamicKernel kernel;           // takes the sizes at hand, where the node has one
 };

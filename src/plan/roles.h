@@ -73,7 +73,7 @@ void describe(const KernelCall& call, V&& v) {
 
 template <class V>
 void describe(const DynamicNode& dynamic, V&& v) {
-  const auto& [node, inputs, outputs, releases, in_loop, growth, kernel] = dynamic;
+  const auto& [node, inputs, outputs, releases, in_loop, checks, growth, kernel] = dynamic;
   for (uint32_t i = 0; i < inputs.size(); ++i) v.slot({"input", i, inputs[i], Role::kReadsValue});
   for (uint32_t i = 0; i < outputs.size(); ++i) v.slot({"output", i, outputs[i], Role::kWritesValue});
 }

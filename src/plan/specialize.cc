@@ -14,6 +14,7 @@
 #include "op/operands.h"
 #include "op/place.h"
 #include "op/registry.h"
+#include "op/size_check.h"
 #include "opt/builder.h"
 #include "opt/passes.h"
 #include "opt/sequence_elements.h"
@@ -51,6 +52,7 @@ class Specializer {
     ir::Region& top = graph_.top();
     for (size_t i = 0; i < top.inputs.size(); ++i) {
       top.inputs[i]->type = inputs[i].type;
+      is_open_ |= std::ranges::any_of(inputs[i].type.shape, [](const Dim& size) { return size.is_symbolic(); });
       if (inputs[i].contents.defined()) inference_.set_constant(top.inputs[i], inputs[i].contents);
     }
     return walk(top);
@@ -83,10 +85,12 @@ class Specializer {
         return choose_branch(region, queue, *node, *condition->data<bool>());
       }
     }
+    if (is_size_check(*node->op)) return keep_check(region, std::move(node));
     if (Status status = inference_.infer(*node); !status.ok()) return fail_late(region, node, std::move(status));
     if (Status status = check_stated(*node); !status.ok()) return fail_late(region, node, std::move(status));
     if (all_known(*node)) return fold_away(region, *node);
     if (is_identity(*node)) {
+      hold(region, *node, 0, node->inputs[0]);
       replaced_[node->outputs[0]] = node->inputs[0];
       opt::note(&remarks_, opt::Change::kElided, region, *node);
       return {};
@@ -96,6 +100,7 @@ class Specializer {
     ir::Node* kept = node.get();
     for (ir::Value* v : kept->inputs) keep_constant(v);
     region.nodes.push_back(std::move(node));
+    for (size_t i = 0; i < kept->outputs.size(); ++i) hold(region, *kept, i, kept->outputs[i]);
     for (auto& body : kept->regions) {
       TREADLE_TRY(walk(*body));
     }
@@ -108,13 +113,25 @@ class Specializer {
     for (const ir::Value* v : node.outputs) {
       const auto stated = stated_.find(v);
       if (!v || stated == stated_.end() || !v->type.has_shape || v->type.kind != stated->second.kind) continue;
-      const Shape &made = v->type.shape, &expected = stated->second.shape;
-      const bool fits = std::equal(made.begin(), made.end(), expected.begin(), expected.end(),
-                                   [](const Dim& a, const Dim& b) { return !differ(a, b); });
-      if (fits) continue;
-      return error(Code::kInvalidArgument, "operands make a result of shape {}, expected {}", to_string(made),
-                   to_string(expected));
+      TREADLE_TRY(check_result(v->type.shape, stated->second.shape));
     }
+    return {};
+  }
+
+  // Where only the run knows whether `made`, which stands for output `i` of `node`, has the stated sizes, it looks.
+  void hold(ir::Region& region, const ir::Node& node, size_t i, ir::Value* made) {
+    const auto stated = asks_ ? stated_.find(node.outputs[i]) : stated_.end();
+    if (made && stated != stated_.end()) hold_in_run(graph_, region, node, made, stated->second);
+  }
+
+  // A check of sizes from the round before. Now that more is known, it may be sure to pass. One that is sure to fail
+  // fails in the run, if the run gets there.
+  Status keep_check(ir::Region& region, std::unique_ptr<ir::Node> node) {
+    const Status status = inference_.infer(*node);
+    const auto is_concrete = [](const ir::Value* v) { return v->type.is_concrete(); };
+    if (status.ok() && std::all_of(node->inputs.begin(), node->inputs.end(), is_concrete)) return {};
+    for (ir::Value* v : node->inputs) keep_constant(v);
+    region.nodes.push_back(std::move(node));
     return {};
   }
 
@@ -173,13 +190,12 @@ class Specializer {
     return around->parent_node != nullptr;
   }
 
-  Status know_nothing(ir::Node& node) {
+  void know_nothing(ir::Node& node) {
     for (ir::Value* v : node.outputs) {
       if (!v) continue;
       inference_.forget(v);
       v->type = {};
     }
-    return {};
   }
 
   // A node that failed has made an operand, of which nothing is known.
@@ -209,16 +225,15 @@ class Specializer {
     node->input_count = 0;
     node->regions.clear();
     region.nodes.push_back(std::move(node));
-    return know_nothing(*region.nodes.back());
+    know_nothing(*region.nodes.back());
+    return {};
   }
 
   Status lower(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node>& owned) {
     ir::Node& node = *owned;
-    if (depends_on_unknown_sizes(node, region)) {
-      met_unknown_sizes_ = true;
-      for (ir::Value* v : node.inputs) keep_constant(v);
-      if (asks_) ask_in_run(graph_, region, node);
-    }
+    const bool asks = depends_on_unknown_sizes(node, region);
+    met_unknown_sizes_ |= asks;
+    for (ir::Value* v : node.inputs) keep_constant(v);
     std::vector<const Type*> types;
     std::vector<const Tensor*> values;
     for (const ir::Value* v : node.inputs) {
@@ -227,7 +242,15 @@ class Specializer {
     }
     std::vector<ir::Value*> captured;
     auto lowered = lower_node(node, types, values, node.regions, &captured);
-    if (!lowered.ok()) return fail_late(region, owned, std::move(lowered).status());
+    if (!lowered.ok()) {
+      Status refused = std::move(lowered).status();
+      if (refused.code() != Code::kNotImplemented || !waits_for_sizes(node, region)) {
+        return fail_late(region, owned, std::move(refused));
+      }
+      region.nodes.push_back(std::move(owned));
+      return {};
+    }
+    if (asks && asks_) ask_in_run(graph_, region, node);
     ir::Graph& inner = **lowered;
     if (Status made = check_outputs_made(node, inner); !made.ok()) return std::move(made).in(node_place(node));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -242,7 +265,7 @@ class Specializer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.outputs[i] || !inner.top().outputs[i]) continue;
       replaced_[node.outputs[i]] = inner.top().outputs[i];
-      if (node.outputs[i]->type.has_shape) stated_[inner.top().outputs[i]] = node.outputs[i]->type;
+      state(node.outputs[i], inner.top().outputs[i]);
     }
     leave_out_unused(inner, node);
     std::vector<std::unique_ptr<ir::Node>> made = graph_.splice(inner, &region);
@@ -251,6 +274,23 @@ class Specializer {
     }
     refill(queue, std::move(made));
     return {};
+  }
+
+  // Whether a lowering that cannot do without sizes has to wait for the run. In a plan for any sizes it fails, so that
+  // these sizes get a plan of their own, unless no plan can know them.
+  bool waits_for_sizes(const ir::Node& node, const ir::Region& region) const {
+    return node.regions.empty() && has_unknown_sizes(node, !is_open_ && opt::loop_around(region));
+  }
+
+  // What inference states of `whole` holds for what a lowering makes in its place; of a lowering's own node that is
+  // lowered in its turn, the first statement holds on.
+  void state(const ir::Value* whole, const ir::Value* made) {
+    const auto before = stated_.find(whole);
+    if (before != stated_.end()) {
+      stated_[made] = Type(before->second);
+    } else if (whole->type.has_shape) {
+      stated_[made] = whole->type;
+    }
   }
 
   // Optional results that neither the lowered node's users nor another node of its lowering wants are left out.
@@ -321,6 +361,7 @@ class Specializer {
   const Aim aim_;
   const bool asks_;
   bool met_unknown_sizes_ = false;
+  bool is_open_ = false;  // for any sizes: those of inputs are symbols
   const bool lowers_;
   Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
@@ -367,6 +408,8 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec
   const auto lower = [&] {
     return Specializer(*out.graph, out.remarks, Aim::kLower, options.fold_limits, options.asks_in_run).run(inputs);
   };
+  // Nobody asks whether nodes take sizes that they are not run with.
+  if (options.asks_in_run) opt::remove_dead_nodes(*out.graph, &out.remarks);
   TREADLE_TRY(lower());
   for (int round = 0; options.read_sequences && round < kMostRounds; ++round) {
     if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.remarks)) break;

@@ -182,6 +182,7 @@ class Walker {
   // A node whose bodies its lowering inlines.
   Status run_lowered(const ir::Node& node) {
     std::vector<AnyValue> inputs = gather_inputs(node);
+    TREADLE_TRY(infer_outputs(node, inputs).status());
     std::vector<Type> types;
     for (const AnyValue& v : inputs) types.push_back(v.type());
     std::vector<const Type*> type_pointers;
@@ -200,7 +201,7 @@ class Walker {
   Result<bool> flag(const ir::Value* value, std::string_view what) {
     const AnyValue& v = get(value);
     if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
-      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
+      return error(Code::kRuntime, "{} is {}, expected one bool", what, v.type().to_string());
     }
     return *v.tensor().data<bool>();
   }
@@ -236,7 +237,7 @@ class Walker {
     if (loop.trip_count()) {
       const AnyValue& m = get(loop.trip_count());
       if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
-        return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
+        return error(Code::kRuntime, "M is {}, expected one int64", m.type().to_string());
       }
       trips = *m.tensor().data<int64_t>();
     }
@@ -376,6 +377,10 @@ class Walker {
 
 Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard) {
   const kernels::ScopedIsa baseline(Isa::kBaseline);
+  return run_lowering(graph, inputs, guard);
+}
+
+Result<std::vector<AnyValue>> run_lowering(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard) {
   Walker walker(guard);
   const ir::Region& top = graph.top();
   for (size_t i = 0; i < top.inputs.size(); ++i) {

@@ -32,6 +32,9 @@ class Guard {
 Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const AnyValue> inputs,
                                        std::span<const bool> wanted = {}, Guard* guard = nullptr);
 
+// Evaluates what a lowering has made, with the kernels of kernels::preferred_isa().
+Result<std::vector<AnyValue>> run_lowering(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard);
+
 // Evaluates a whole graph, bodies included, with baseline kernels. `inputs` is parallel to the top region's inputs.
 Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs,
                                         Guard* guard = nullptr);

@@ -74,7 +74,7 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
 Result<std::vector<AnyValue>> run_lowered(const ir::NodeInfo& node, const InputViews& views,
                                           std::span<const AnyValue> inputs, Guard* guard) {
   TREADLE_ASSIGN(auto graph, lower_node(node, views.type_pointers, views.tensors));
-  return run_graph(*graph, inputs, guard);
+  return run_lowering(*graph, inputs, guard);
 }
 
 bool all_tensors(std::span<const Type> types) {

@@ -22,6 +22,11 @@ Status DynamicNodes::run(const plan::Instruction*& in, const plan::Instruction* 
       continue;
     }
     const DynamicNode& node = program_.dynamic[in->index];
+    if (node.checks) {
+      TREADLE_TRY(sizes_.prepared_for(in->index).status());
+      frame_.release(node.releases, node.in_loop);
+      continue;
+    }
     Bytes bytes;
     const uint32_t failed = run_kernel(node, in->index, bytes);
     if (failed == 0) {
@@ -325,11 +330,43 @@ Status DynamicNodes::run_custom(const DynamicNode& node, uint32_t index) {
   return polls_.look();
 }
 
+namespace {
+
+// Looks at the limits between the nodes of a lowering.
+class LimitsGuard final : public reference::Guard {
+ public:
+  explicit LimitsGuard(Polls& polls) : polls_(polls) {}
+  Status trip() override { return polls_.look(); }
+  Status step() override { return polls_.look(); }
+
+ private:
+  Polls& polls_;
+};
+
+}  // namespace
+
+// A node that planning could not lower, because the lowering asks for sizes: now they are there.
+Status DynamicNodes::lower_and_run(const ir::Node& node, std::span<const AnyValue> inputs,
+                                   std::span<AnyValue> outputs) {
+  bool wanted[64] = {};
+  TREADLE_ASSERT(outputs.size() <= std::size(wanted));
+  for (size_t i = 0; i < outputs.size(); ++i) wanted[i] = node.outputs[i] != nullptr;
+  LimitsGuard guard(polls_);
+  auto made = reference::run_node(node, inputs, std::span(wanted, outputs.size()), &guard);
+  if (made.ok()) {
+    std::ranges::move(std::move(made).value(), outputs.begin());
+    return {};
+  }
+  // The parts of the lowering are named as the node, which the caller names.
+  const Status failed = std::move(made).status();
+  return error(failed.code(), "{}", failed.message());
+}
+
 // Planning asks the node's inference about sizes that it knows. Others are asked about here, since `compute` relies on
 // the answer.
 Status DynamicNodes::check_arguments(const DynamicNode& node, std::span<const AnyValue> inputs) {
   const ir::Node& info = *node.node;
-  if (info.op->custom || !info.regions.empty()) return {};
+  if (info.op->custom || !info.op->compute || !info.regions.empty()) return {};
   const auto is_known = [](const ir::Value* v) { return !v || v->type.is_concrete(); };
   if (std::ranges::all_of(info.inputs, is_known)) return {};
   return reference::infer_outputs(info, inputs).status();
@@ -347,7 +384,8 @@ Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> 
   {
     if (memory_.is_limited()) memory_.drop_spare();
     const MemoryScope counted(memory_.account());
-    TREADLE_TRY(within_memory([&] { return info.op->compute(context); }));
+    TREADLE_TRY(within_memory(
+        [&] { return info.op->compute ? info.op->compute(context) : lower_and_run(info, inputs, outputs); }));
     for (AnyValue& value : outputs) {
       if (!value.is_tensor() || value.tensor().buffer() || value.tensor().element_count() == 0) continue;
       TREADLE_ASSIGN(Tensor own, value.tensor().clone());  // it was passed on

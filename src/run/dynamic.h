@@ -69,6 +69,7 @@ class DynamicNodes {
   void drop_arguments(const plan::DynamicNode& node, Arguments& values);
   Status check_arguments(const plan::DynamicNode& node, std::span<const AnyValue> inputs);
   Status compute(const plan::DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);
+  Status lower_and_run(const ir::Node& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);
   Result<AnyValue> input_of(const plan::DynamicNode& node, size_t i, bool borrows);
   const plan::DynamicNode& node_at(uint32_t pc) const { return program_.dynamic[program_.code[pc].index]; }
   bool make_result(const plan::NativeValue& result, std::span<const int64_t> sizes, void*& place);

@@ -2,8 +2,11 @@
 node takes (src/session/README.md). tests/equations/histories.py tries all operators."""
 
 import numpy as np
+import onnx
 import pytest
 import treadle
+from searches import decoder_only
+from searches import search as model_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 TIERS = {"default": {}, "native": {"jit": "always"}, "reference": {"tier": "reference"}, "plain": {"optimize": "0"}}
@@ -27,7 +30,7 @@ def opened(text, tier):
     options = treadle.SessionOptions()
     for key, value in TIERS[tier].items():
         options.add_session_config_entry(f"treadle.{key}", value)
-    return treadle.InferenceSession(text.encode(), options)
+    return treadle.InferenceSession(text.encode() if isinstance(text, str) else text, options)
 
 
 def session(name, tier):
@@ -133,6 +136,95 @@ def test_a_refusal_in_a_loop_is_said_by_the_run(tier):
     narrow = np.ones((3, 1), np.float32)
     assert "body, iteration 0" in refusal(session, {"x": narrow, "trips": np.array(2)})
     assert session.run(None, {"x": narrow, "trips": np.array(0)})[0].shape[0] == 0
+
+
+BODIES = {
+    "around sizes that it captures": ("picked = Compress <axis = 1> (rows, keep)  x = Identity(picked)", ""),
+    "that decides sizes": ("", "picked = Compress <axis = 1> (rows, keep)  x = Identity(picked)"),
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("body", BODIES)
+def test_sizes_that_data_decides_are_checked_in_each_iteration(tier, body):
+    in_front, inside = BODIES[body]
+    text = f"""{HEAD} g (float[t,n,2] rows, bool[n] keep, int32[m] lengths, int64 trips) => (y) <{CELL}> {{ {in_front}
+        [loop] y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, float[t,d,k,3] u) {{
+            c2 = Identity(c)  {inside}  [cell] u = {LSTM} }}> }}"""
+    made, rows = opened(text, tier), np.ones((4, 4, 2), np.float32)
+    for kept, lengths, trips in ((3, 3, 2), (2, 3, 2), (2, 3, 0), (2, 2, 3), (4, 1, 1)):
+        given = {"rows": rows, "keep": np.arange(4) < kept, "lengths": np.full(lengths, 4, np.int32)}
+        given["trips"] = np.array(trips)
+        if kept == lengths or trips == 0:
+            assert made.run(None, given)[0].shape[0] == trips
+            continue
+        words = f"/loop (Loop-21) body, iteration 0: /loop:body/cell (LSTM-14): sequence_lens has shape [{lengths}]"
+        assert words in refusal(made, given)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_sizes_that_grow_are_checked_in_each_iteration(tier):
+    text = f"""{HEAD} g (float[t,n,2] first, int32[m] lengths, int64 trips) => (last, y) <{CELL}> {{
+        [loop] last, y = Loop (trips, , first) <body = b (int64 i, bool c, float[t,k,2] x) => (bool c2, float[t,l,2] more, float sum) {{
+            c2 = Identity(c)  [cell] u = {LSTM}  sum = ReduceSum <keepdims = 0> (u)  more = Concat <axis = 1> (x, x) }}> }}"""
+    made = opened(text, tier)
+    given = {"first": np.ones((4, 3, 2), np.float32), "lengths": np.full(3, 4, np.int32)}
+    for trips in (1, 3, 1, 0):
+        if trips < 2:
+            assert made.run(None, given | {"trips": np.array(trips)})[1].shape == (trips,)
+        else:
+            said = refusal(made, given | {"trips": np.array(trips)})
+            assert "iteration 1: /loop:body/cell (LSTM-14): sequence_lens has shape [3], expected [6]" in said
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("search", ["GreedySearch", "BeamSearch"])
+def test_operands_of_a_search_are_checked_where_data_decides_their_sizes(tier, search):
+    feeds = {"input_ids": np.array([[1, 2, 3], [4, 5, 6]], np.int32), "max_length": 6}
+    feeds |= {"num_beams": 2, "num_return_sequences": 1} if search == "BeamSearch" else {}
+    attributes = {"eos_token_id": 7, "pad_token_id": 0}
+    model, feeds = model_of(search, {"decoder": decoder_only(1, 30)}, feeds, attributes, 1, False)
+    graph = onnx.load_from_string(model)
+    node = graph.graph.node[0]
+    keeps = onnx.helper.make_node("Compress", ["max_length", "keep"], ["length"], axis=0)
+    node.input[list(node.input).index("max_length")] = "length"
+    graph.graph.node.insert(0, keeps)
+    graph.graph.input.append(onnx.helper.make_tensor_value_info("keep", onnx.TensorProto.BOOL, [None]))
+    for value in graph.graph.input:
+        if value.name == "max_length":
+            value.type.tensor_type.shape.dim[0].ClearField("dim_value")
+    made = opened(graph.SerializeToString(), tier)
+    lengths = np.array([6, 6], np.int32)
+    plain = treadle.InferenceSession(model).run(None, feeds)[0]
+    for keep in ([True, False], [True, True], [False, False], [False, True]):
+        given = feeds | {"max_length": lengths, "keep": np.array(keep)}
+        if sum(keep) == 1:
+            np.testing.assert_array_equal(made.run(None, given)[0], plain)
+        else:
+            assert f"max_length has shape [{sum(keep)}], expected a scalar or one element" in refusal(made, given)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("loops", [False, True], ids=["alone", "in a loop"])
+def test_what_has_to_know_sizes_to_be_lowered_waits_for_the_run(tier, loops):
+    """RotaryEmbedding of com.microsoft becomes nodes for one number of heads and of angles."""
+    call = "y = com.microsoft.RotaryEmbedding (x, at, angles, angles)"
+    loop = f"""trips = Constant <value_int = 2> ()  ys = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, y) {{
+        c2 = Identity(c)  {call} }}>"""
+    text = f"""{HEAD} g (float[b,s,w] rows, bool[w] keep, int64[p] at, float[m,h] angles) => ({"ys" if loops else "y"}) {{
+        x = Compress <axis = 2> (rows, keep)  {loop if loops else call} }}"""
+    plain = opened(f"{HEAD} g (float[b,s,w] x, int64[p] at, float[m,h] angles) => (y) {{ {call} }}", tier)
+    random = np.random.default_rng(0)
+    rows, angles = random.random((1, 5, 16), np.float32), random.random((8, 2), np.float32)
+    made = opened(text, tier)
+    for width in (8, 16, 4, 8):
+        given = {"at": np.array([1]), "angles": angles}
+        expected = plain.run(None, given | {"x": rows[:, :, :width]})[0]
+        found = made.run(None, given | {"rows": rows, "keep": np.arange(16) < width})[0]
+        for row in found if loops else [found]:
+            np.testing.assert_array_equal(row, expected)
+    wrong = {"at": np.array([1, 2]), "angles": angles, "rows": rows, "keep": np.arange(16) < 8}
+    assert "position_ids have shape [2], expected [1] or [batch,length]" in refusal(made, wrong)
 
 
 UNLIKE_OPERANDS = {

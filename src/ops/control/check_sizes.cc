@@ -1,27 +1,90 @@
-// CheckSizes (internal): asks the inference of another node whether it takes the sizes at hand. It stands in front of
-// what a lowering has written in the place of that node, where no plan knows the sizes. Its inputs are those of the
-// node, its output is the one of them that attribute `from` counts. ir::NodeInfo::parsed holds the other node.
-#include "op/op_def.h"
+// CheckSizes and CheckResult (internal) stand around what a lowering has written in the place of a node where no plan
+// knows the sizes. Nobody reads what they make, which has no elements: they are there to fail. The interpreter prepares
+// their kernels, which do nothing, for the sizes at hand (run/dynamic.cc).
+//
+// CheckSizes asks the inference of the lowered node, which ir::NodeInfo::parsed holds, whether it takes the sizes at
+// hand. Its inputs are the node's inputs of unknown sizes, however their elements lie. CheckResult holds a result to
+// the sizes that planning relies on: attribute `sizes`, -1 where any size will do.
+#include "op/resize.h"
+#include "op/size_check.h"
 
 namespace treadle {
 
 namespace {
 
-size_t passed_on(const ir::Attributes& attributes) {
-  return static_cast<size_t>(attributes.get_int("from"));
+constexpr uint64_t kAllInputs = ~uint64_t{0};
+
+uint32_t do_nothing(const void*, void* const*, const uint32_t*) {
+  return 0;
 }
 
-Status infer_check(InferContext& ctx) {
-  const auto& whole = ctx.node.parsed_as<ir::NodeInfo>();
-  std::vector<Type> unused(whole.output_count);
-  InferContext asked{whole, ctx.inputs, ctx.values, ctx.symbols, unused, {}, {}};
-  TREADLE_TRY(whole.op->infer(asked));
-  ctx.set_output(0, ctx.input(passed_on(ctx.attributes())));
+void make_nothing(InferContext& ctx) {
+  ctx.set_output(0, ElementType::kUint8, {int64_t{0}});
+}
+
+Status infer_question(InferContext& ctx) {
+  TREADLE_TRY(ctx.node.parsed_as<SizeQuestion>().ask(ctx.inputs));
+  make_nothing(ctx);
   return {};
 }
 
-Status compute_check(ComputeContext& ctx) {
-  ctx.outputs[0] = ctx.inputs[passed_on(ctx.attributes())];
+// The types of operands, as inference wants them.
+class OperandTypes {
+ public:
+  std::span<const Type* const> of(std::span<const Operand> operands) {
+    types_.resize(operands.size());
+    pointers_.resize(operands.size());
+    for (size_t i = 0; i < operands.size(); ++i) {
+      types_[i] = Type::tensor(operands[i].type, to_shape(operands[i].dims));
+      pointers_[i] = &types_[i];
+    }
+    return pointers_;
+  }
+
+ private:
+  std::vector<Type> types_;
+  std::vector<const Type*> pointers_;
+};
+
+struct Asked {
+  const SizeQuestion& question;
+  OperandTypes types = {};
+};
+
+// Values that grow have new sizes in every iteration.
+bool ask_again(void* state, ResizeContext& ctx) {
+  Asked& asked = *static_cast<Asked*>(state);
+  return asked.question.ask(asked.types.of(ctx.inputs)).ok();
+}
+
+Status prepare_question(PrepareContext& ctx) {
+  const auto& question = ctx.node.parsed_as<SizeQuestion>();
+  Asked* asked = ctx.make_state<Asked>(question);
+  TREADLE_TRY(question.ask(asked->types.of(ctx.inputs)));
+  ctx.set_kernel(do_nothing, asked, ask_again);
+  return {};
+}
+
+Shape stated_sizes(const ir::NodeInfo& node) {
+  Shape sizes;
+  for (const int64_t size : node.attributes.get_ints("sizes")) sizes.push_back(size < 0 ? Dim() : Dim(size));
+  return sizes;
+}
+
+Status infer_result(InferContext& ctx) {
+  if (const Shape* made = ctx.shape(0)) TREADLE_TRY(check_result(*made, stated_sizes(ctx.node)));
+  make_nothing(ctx);
+  return {};
+}
+
+bool check_again(void* state, ResizeContext& ctx) {
+  return check_result(to_shape(ctx.inputs[0].dims), *static_cast<const Shape*>(state)).ok();
+}
+
+Status prepare_result(PrepareContext& ctx) {
+  const Shape* stated = ctx.make_state<Shape>(stated_sizes(ctx.node));
+  TREADLE_TRY(check_result(to_shape(ctx.inputs[0].dims), *stated));
+  ctx.set_kernel(do_nothing, stated, check_again);
   return {};
 }
 
@@ -32,12 +95,21 @@ Status compute_check(ComputeContext& ctx) {
 TREADLE_OP(CheckSizes, "treadle") {
   op.since(1)
       .in("of_the_node", "V", Arity::kVariadicMixed)
-      .out("passed_on", "P")
-      .required("from", ir::AttributeKind::kInt)
-      .type("V", types::kAllTensorsIr14)
-      .type("P", types::kAllTensorsIr14);
-  op.infer(infer_check)
-      .compute(compute_check)
-      .can_fail()
-      .no_axes("the node behind it is asked about all sizes at once");
+      .out("nothing", "tensor(uint8)")
+      .required("of", ir::AttributeKind::kString)  // the place of the node: questions of two nodes are not one
+      .type("V", types::kAllTensorsIr14);
+  op.infer(infer_question).prepare(prepare_question).can_fail();
+  op.def.strided_inputs = kAllInputs;
+  op.no_axes("the node behind it is asked about all sizes at once");
+}
+
+TREADLE_OP(CheckResult, "treadle") {
+  op.since(1)
+      .in("result", "V")
+      .out("nothing", "tensor(uint8)")
+      .required("sizes", ir::AttributeKind::kInts)
+      .type("V", types::kAllTensorsIr14);
+  op.infer(infer_result).prepare(prepare_result).can_fail();
+  op.def.strided_inputs = kAllInputs;
+  op.no_axes("it looks at all sizes at once");
 }

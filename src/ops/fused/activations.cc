@@ -56,10 +56,6 @@ Status lower_quick_gelu(LowerContext& ctx) {
   return {};
 }
 
-bool may_equal(const Shape& a, const Shape& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return !differ(x, y); });
-}
-
 Status infer_bias_add(InferContext& ctx) {
   const Shape *x = ctx.shape(0), *skip = ctx.shape(2);
   const bool fits = !x || !skip || may_equal(*x, *skip);
@@ -115,8 +111,8 @@ Status infer_bias_softmax(InferContext& ctx) {
   if (x && bias) {
     TREADLE_ASSIGN(const Shape both, broadcast(*x, *bias));
     if (!may_equal(both, *x)) {
-      return error(Code::kInvalidArgument, "bias of shape {} does not broadcast to data of shape {}", to_string(*bias),
-                   to_string(*x));
+      return error(Code::kInvalidArgument, "bias has shape {}, expected one that broadcasts to data, {}",
+                   to_string(*bias), to_string(*x));
     }
   }
   return infer_like_input(ctx);

@@ -165,12 +165,16 @@ Status check_logits(const Type& logits) {
 }  // namespace
 
 Result<Sizes> infer_bodies(InferContext& ctx, const Operands& at) {
-  Sizes sizes;
-  if (!ctx.bodies) return sizes;
-  const ir::Region *decoder = ctx.bodies->region("decoder"), *encoder = ctx.bodies->region("encoder");
-  const ir::Region* first = ctx.bodies->region("init_decoder");
-  TREADLE_ASSIGN(Form form, read_form(ctx.node, decoder, encoder, first));
+  const ir::Region* decoder = ctx.bodies ? ctx.bodies->region("decoder") : nullptr;
+  const ir::Region* encoder = ctx.bodies ? ctx.bodies->region("encoder") : nullptr;
+  const ir::Region* first = ctx.bodies ? ctx.bodies->region("init_decoder") : nullptr;
+  Form form;
+  form.family = static_cast<Family>(ctx.attributes().get_int("model_type"));
+  if (ctx.bodies) {
+    TREADLE_ASSIGN(form, read_form(ctx.node, decoder, encoder, first));
+  }
   TREADLE_TRY(check_operands(ctx, at, form.family));
+  Sizes sizes;
   sizes.batch = ctx.shape(0) ? (*ctx.shape(0))[0] : Dim();
   sizes.beams = one_value(ctx, at.beams, 1);
   sizes.longest = one_value(ctx, at.max_length, 0);
@@ -179,6 +183,7 @@ Result<Sizes> infer_bodies(InferContext& ctx, const Operands& at) {
   } else {
     sizes.prompt = !ctx.has_input(at.decoder_ids) ? Dim(1) : size_at(ctx.input(at.decoder_ids), 1);
   }
+  if (!ctx.bodies) return sizes;
   const Dim rows = sizes.batch * sizes.beams;
   if (encoder && form.family != Family::kDecoder) {
     TREADLE_TRY(ctx.bodies->infer("encoder", encoder_arguments(ctx, form, sizes)).status());

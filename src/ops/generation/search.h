@@ -43,7 +43,8 @@ struct Sizes {
   Form form;
   Dim batch, beams, prompt, longest;
 };
-// Infers the bodies; the sizes that the results are made of.
+// Checks the operands, and infers the bodies where there are any: a run that asks about sizes has none
+// (op/size_check.h). The sizes that the results are made of.
 Result<Sizes> infer_bodies(InferContext& ctx, const Operands& operands);
 
 using Values = std::vector<ir::Value*>;
