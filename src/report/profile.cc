@@ -91,13 +91,52 @@ std::string head_text(const ProfileTimes& times) {
   return text;
 }
 
+// What is said of a node's time: columns of the table, and members in JSON.
+struct Column {
+  const char* heading;
+  const char* member;  // null: the table alone has it
+  int width, digits;   // in the table; no digits: a whole number
+  double in_table;     // what the table multiplies the number by
+  double (*of)(const NodeTime& node, double total_ns);
+};
+constexpr Column kColumns[] = {
+    {"share %", nullptr, 7, 1, 100, [](const NodeTime& n, double total_ns) { return n.ns / std::max(total_ns, 1.0); }},
+    {"us", "ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.ns; }},
+    {"fastest us", "least_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.least_ns; }},
+    {"slowest us", "most_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.most_ns; }},
+    {"times", "count", 10, 0, 1, [](const NodeTime& n, double) { return static_cast<double>(n.count); }},
+    {"ns each", nullptr, 12, 0, 1,
+     [](const NodeTime& n, double) { return n.ns / static_cast<double>(std::max<int64_t>(n.count, 1)); }},
+};
+
+std::string headings() {
+  std::string text;
+  for (const Column& column : kColumns) text += fmt::format("{:>{}} ", column.heading, column.width);
+  return text + " node\n";
+}
+
 std::string line_of(const NodeTime& node, double total_ns) {
-  const std::string what = node.is_glue ? "(copies, jumps and back edges)" : fmt::format("{} {}", node.op, node.node);
-  const std::string where = node.loop.empty() ? "" : "  in " + node.loop;
-  const std::string spread = fmt::format("{:.2f} to {:.2f}", node.least_ns / 1e3, node.most_ns / 1e3);
-  const auto count = static_cast<double>(std::max<int64_t>(node.count, 1));
-  return fmt::format("{:>6.1f}% {:>12.2f} {:>22} {:>10} {:>12.0f}  {}{}\n", 100 * node.ns / std::max(total_ns, 1.0),
-                     node.ns / 1e3, spread, node.count, node.ns / count, what, where);
+  std::string text;
+  for (const Column& column : kColumns) {
+    text += fmt::format("{:>{}.{}f} ", column.of(node, total_ns) * column.in_table, column.width, column.digits);
+  }
+  text += node.is_glue ? " (copies, jumps and back edges)" : fmt::format(" {} {}", node.op, node.node);
+  return text + (node.loop.empty() ? "" : "  in " + node.loop) + "\n";
+}
+
+std::string json_of(const NodeTime& node, double total_ns) {
+  JsonObject object;
+  object.text("node", node.node).text("op", node.op).text("loop", node.loop).boolean("is_glue", node.is_glue);
+  for (const Column& column : kColumns) {
+    if (!column.member) continue;
+    const double number = column.of(node, total_ns);
+    if (column.digits > 0) {
+      object.number(column.member, number);
+    } else {
+      object.integer(column.member, static_cast<int64_t>(number));
+    }
+  }
+  return object.str();
 }
 
 }  // namespace
@@ -105,8 +144,7 @@ std::string line_of(const NodeTime& node, double total_ns) {
 std::string to_text(const Profile& profile) {
   const ProfileTimes times = times_of(profile.runs());
   std::string text = head_text(times) + "What looking at the clock takes is taken off.\n\n";
-  text += fmt::format("{:>7} {:>12} {:>22} {:>10} {:>12}  {}\n", "share", "us", "fastest to slowest", "times",
-                      "ns each", "node");
+  text += headings();
   for (const NodeTime& node : times.nodes) text += line_of(node, times.total_ns);
   const std::string loops = to_text(iterations_of(*times.shown));
   return loops.empty() ? text : text + "\nloops\n" + loops;
@@ -115,18 +153,7 @@ std::string to_text(const Profile& profile) {
 std::string to_json(const Profile& profile) {
   const ProfileTimes times = times_of(profile.runs());
   std::vector<std::string> items;
-  for (const NodeTime& node : times.nodes) {
-    items.push_back(JsonObject()
-                        .text("node", node.node)
-                        .text("op", node.op)
-                        .text("loop", node.loop)
-                        .boolean("is_glue", node.is_glue)
-                        .integer("count", node.count)
-                        .number("ns", node.ns)
-                        .number("least_ns", node.least_ns)
-                        .number("most_ns", node.most_ns)
-                        .str());
-  }
+  for (const NodeTime& node : times.nodes) items.push_back(json_of(node, times.total_ns));
   return JsonObject()
       .integer("runs", times.runs)
       .number("total_ns", times.total_ns)

@@ -402,7 +402,7 @@ def test_the_table_names_spread_and_loops():
     (loop,) = profile.loops
     assert (loop["op"], loop["times"], loop["iterations"], loop["parent"]) == ("Loop", 1, 9, None)
     table = str(profile)
-    assert "each node's median of 5 runs" in table and "fastest to slowest" in table
+    assert "each node's median of 5 runs" in table and "fastest us   slowest us" in table
     assert f"{loop['node']} (Loop)  9 iterations" in table
 
 
