@@ -349,8 +349,10 @@ TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, 
                                                 treadle_value** outputs);
 
 /* ---- Where the time goes. The model is run once to warm up, then `runs` times instruction by instruction: the same
- * results, slower, and no run but these pays for it. The table has each node's median over the runs; a time that was
- * interrupted is left out. The trace is that of one run, the median of those that nothing interrupted. */
+ * results, slower, and no run but these pays for it. A node was interrupted in
+ * a run where it took more than twice its fastest time and half a millisecond: another process had the processor, as a
+ * rule. The table has each node's median over the runs in which the node was not interrupted. The trace shows one run:
+ * of the runs in which no node was interrupted, the one that took the median time. */
 
 typedef struct treadle_profile treadle_profile;
 TREADLE_API treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,

@@ -1,6 +1,7 @@
 #pragma once
 // A number from 0 to 255 in the environment variable TREADLE_FILL_MEMORY fills the memory of tensors and of runs when
-// it is handed out. A result that changes with the number was made of memory that nobody had written to.
+// it is handed out. A result that changes with the number depends on memory that was read before anything was
+// written to it.
 
 #include <cstddef>
 #include <optional>

@@ -202,7 +202,7 @@ class Pool {
     return others;
   }
 
-  // With all taps, of which g_ has those alone that read the input.
+  // The axis with all taps of its windows. The axes of g_ have only the taps that read the input somewhere.
   Axis counted_axis(int i) const {
     return {shape_.input[i],  shape_.output[i],   shape_.kernel[i],
             shape_.stride[i], shape_.dilation[i], shape_.pad_begin[i]};
