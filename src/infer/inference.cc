@@ -215,7 +215,8 @@ Status Inference::infer_node(ir::Node& node) {
 
 Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
   if (condition.element_count() != 1 || condition.type() != ElementType::kBool) {
-    return error(Code::kInvalidModel, "cond must be one bool");
+    return error(Code::kInvalidModel, "cond is {} {}, expected one bool", name(condition.type()),
+                 to_string(condition.dims()));
   }
   ir::Region& branch = *node.region(*condition.data<bool>() ? "then_branch" : "else_branch");
   if (options_.monitor) reached_.insert(&branch);

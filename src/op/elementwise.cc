@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/resize.h"
 
@@ -23,10 +24,9 @@ Result<Shape> legacy_broadcast(const ir::Attributes& attributes, const Shape& a,
   int64_t axis = attributes.get_int("axis", a_rank - b_rank);
   if (axis < 0) axis += a_rank;
   auto mismatch = [&] {
-    return error(Code::kInvalidArgument,
-                 "the second operand has shape {}, expected one that fits the first one's, {}{}", to_string(b),
-                 to_string(a),
-                 requested ? fmt::format(", from axis {} on", axis) : ": equal shapes are needed without broadcast=1");
+    return error(Code::kInvalidArgument, "B has shape {}, expected {} A, {}{}", to_string(b),
+                 requested ? "sizes of" : "the shape of", to_string(a),
+                 requested ? fmt::format(", from axis {} on", axis) : ", since attribute broadcast is not 1");
   };
   if (!requested) {
     if (a_rank != b_rank) return mismatch();
@@ -42,6 +42,17 @@ Result<Shape> legacy_broadcast(const ir::Attributes& attributes, const Shape& a,
     if (!x.is_known() && y.is_known()) out[static_cast<size_t>(axis + i)] = y;
   }
   return out;
+}
+
+// Which operands a refusal is about: the operand `i` and those before it.
+Status of_operands(const InferContext& ctx, size_t i, const Status& refused) {
+  const auto name = [&](size_t k) {
+    const Formal* formal = ctx.node.version->input(k);
+    const bool counted = formal && formal->arity != Arity::kSingle && formal->arity != Arity::kOptional;
+    return !formal || counted ? fmt::format("input {}", k) : formal->name;
+  };
+  const std::string before = i == 1 ? name(0) : fmt::format("the inputs before {}", name(i));
+  return error(refused.code(), "{} and {}: {}", before, name(i), refused.message());
 }
 
 }  // namespace
@@ -79,7 +90,7 @@ Status infer_broadcast_as(InferContext& ctx, ElementType element) {
     if (legacy) {
       TREADLE_ASSIGN(out, legacy_broadcast(ctx.attributes(), out, *other));
     } else {
-      TREADLE_TRY(broadcast_into(out, *other));
+      if (Status status = broadcast_into(out, *other); !status.ok()) return of_operands(ctx, i, status);
     }
   }
   ctx.set_output(0, element, std::move(out));

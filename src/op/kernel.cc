@@ -63,7 +63,7 @@ Status kernel_status(uint32_t code) {
     case KernelError::kIndexOutOfRange:
       return error(Code::kRuntime, "index {} is out of range, expected {} to {}", found, -limit, limit - 1);
     case KernelError::kNegativeExponent:
-      return error(Code::kRuntime, "integer to the power of {}: the exponent must not be negative", found);
+      return error(Code::kRuntime, "the exponent of an integer is {}, expected 0 or more", found);
     case KernelError::kInvalidValue:
       return refused_element(found);
     case KernelError::kShapeMismatch:

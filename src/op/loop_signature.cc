@@ -33,13 +33,14 @@ Status read_list(const ir::NodeInfo& node, const char* axes_name, const char* di
 }  // namespace
 
 Status unequal_lengths(size_t input, int64_t length, int64_t before) {
-  return error(Code::kInvalidArgument, "scan input {} has length {}, the ones before it have {}", input, length,
-               before);
+  return error(Code::kInvalidArgument, "scan input {} has length {}, expected that of the scan inputs before it, {}",
+               input, length, before);
 }
 
 Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after) {
-  return error(code, "state {} is {} when iteration {} begins and {} when it ends; a Scan's states keep type and shape",
-               state, before.to_string(), trip, after.to_string());
+  return error(
+      code, "state {} is {} when iteration {} begins and {} when it ends, expected the same type and shape in a Scan",
+      state, before.to_string(), trip, after.to_string());
 }
 
 BeforeStates before_states(Control control, int version) {

@@ -61,7 +61,7 @@ Status Frame::read_flag(uint32_t s, const char* what, bool& value) const {
   if (is_handle(s)) {
     const AnyValue& v = handles_[s];
     if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
-      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
+      return error(Code::kRuntime, "{} is {}, expected one bool", what, v.type().to_string());
     }
   }
   value = *static_cast<const bool*>(slots_[s]);

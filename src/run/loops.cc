@@ -114,7 +114,7 @@ Status Loops::count_trips(const Loop& loop, LoopPosition& at) {
     if (frame_.is_handle(loop.trip_count)) {
       const AnyValue& m = frame_.handle(loop.trip_count);
       if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
-        return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
+        return error(Code::kRuntime, "M is {}, expected one int64", m.type().to_string());
       }
     }
     at.trips = *static_cast<const int64_t*>(frame_.address(loop.trip_count));

@@ -145,7 +145,8 @@ Status broadcast_into(Shape& a, const Shape& b) {
   const bool grows = a.size() < b.size();
   const Shape &longer = grows ? b : a, &shorter = grows ? a : b;
   if (const size_t axis = find_mismatch(longer, shorter); axis < longer.size()) {
-    return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: {} against {} at axis {}", to_string(a),
+    return error(Code::kInvalidArgument,
+                 "shapes {} and {} do not broadcast: {} against {} at axis {}, expected equal sizes or 1", to_string(a),
                  to_string(b), longer[axis].value(), shorter[axis - (longer.size() - shorter.size())].value(), axis);
   }
   if (grows) {
@@ -165,6 +166,9 @@ Result<Shape> broadcast(const Shape& a, const Shape& b) {
 }
 
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what) {
+  if (rank == 0) {
+    return error(Code::kInvalidArgument, "{} is {}, expected an input with axes, found a scalar", what, axis);
+  }
   if (axis < -rank || axis >= rank) {
     return error(Code::kInvalidArgument, "{} is {}, expected {} to {} for rank {}", what, axis, -rank, rank - 1, rank);
   }

@@ -1,11 +1,12 @@
 """Nodes of every operator in sessions that have run other sizes before: what a session has run changes nothing.
 
-    python histories.py COUNT [--seed N] [--only TEXT] [--part I OF] [--tiers NAME...]
+    python histories.py COUNT [--seed N] [--only TEXT] [--part I OF] [--tiers NAME...] [--show-refusals]
 
 A walk is one session that is fed one thing after the other: sizes that the node takes, sizes that it refuses, and wrong
-contents of integer inputs. Each step gives the same bits, or is refused in the same words, as in a new session. Each
-refusal says where, what was found and what is expected. Some walks have the node in the body of a Loop, and some hide
-all sizes from planning. COUNT: at least so many steps behind the first ones of their sessions, over all operators.
+contents of integer inputs. Each step gives the same bits, or is refused in the same words, as in a new session. Some
+walks have the node in the body of a Loop or a Scan, and some hide all sizes from planning: there it gives what the node
+alone gives, and refuses in the same words. Each refusal says where, of which operand, what was found and what is
+expected. COUNT: at least so many steps behind the first ones of their sessions, over all operators.
 
 Lines begin with "at" (what runs now), "wrong", "vague" (a refusal that says too little) and "done" (the counts).
 """
@@ -13,6 +14,7 @@ Lines begin with "at" (what runs now), "wrong", "vague" (a refusal that says too
 import argparse
 import collections
 import dataclasses
+import functools
 import re
 import resource
 import signal
@@ -21,7 +23,7 @@ import sys
 import numpy as np
 import onnx
 from every_operator import Sample, samples
-from odd_sizes import bits, is_random, resized, session
+from odd_sizes import bits, is_random, near, resized, session
 from one_node import treadle
 from onnx import TensorProto, helper
 
@@ -34,6 +36,14 @@ TIERS = {
 }
 WRONG_INTEGERS = (-1000, -3, -2, -1, 0, 1, 2, 3, 7, 1000)
 LENGTH = 6  # steps of a walk
+# Where the caches' length, a number, says which operand is wrong: a plan that knows the number says it earlier.
+SAID_BY_DATA = ("com.microsoft.GroupQueryAttention", "com.microsoft.SparseAttention")
+# Lowered in the run where no plan knows sizes, without the rewrites that planning makes.
+LOWERED_IN_RUN = (
+    "com.microsoft.GroupQueryAttention", "com.microsoft.PackedAttention", "com.microsoft.PackedMultiHeadAttention",
+    "com.microsoft.QMoE", "com.microsoft.SparseAttention",
+)  # fmt: skip
+FORMS = 6  # of models around a node, at most
 PROBES = 24  # feeds that are drawn for a sample
 
 
@@ -135,10 +145,12 @@ def without_shapes(sample: Sample, i: int):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), None)
 
 
-def named(sample: Sample) -> onnx.NodeProto:
+def named(sample: Sample, inputs=None) -> onnx.NodeProto:
     node = onnx.NodeProto()
     node.CopyFrom(sample.node)
     node.name = "the_node"
+    if inputs is not None:
+        node.input[:] = inputs
     return node
 
 
@@ -155,29 +167,62 @@ def alone(sample: Sample) -> bytes:
     return bytes_of(sample, helper.make_graph([named(sample)], "one", values, made))
 
 
-def in_loop(sample: Sample, results: list) -> bytes:
+def looped(sample: Sample, results: list, inputs: list, in_front=(), in_body=()) -> bytes:
     """Two iterations of a Loop, whose body captures the inputs and stacks the results."""
     outputs = [name for name in sample.node.output if name]
-    kinds = [helper.np_dtype_to_tensor_dtype(y.dtype) for y in results]
-    infos = [helper.make_tensor_value_info(n, k, None) for n, k in zip(outputs, kinds, strict=True)]
     body = helper.make_graph(
-        [named(sample), helper.make_node("Identity", ["go"], ["go_on"])],
+        [*in_body, named(sample, inputs), helper.make_node("Identity", ["go"], ["go_on"])],
         "body",
         [
             helper.make_tensor_value_info("i", TensorProto.INT64, []),
             helper.make_tensor_value_info("go", TensorProto.BOOL, []),
         ],
-        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), *infos],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), *rows_of(sample, results)],
     )
     count = helper.make_node("Constant", [], ["n"], value_int=2)
     loop = helper.make_node("Loop", ["n", ""], [f"s{name}" for name in outputs], name="the_loop", body=body)
+    return bytes_of(sample, outer(sample, [*in_front, count, loop], in_front or in_body))
+
+
+def scanned(sample: Sample, results: list) -> bytes:
+    """Two iterations of a Scan, whose rows are the inputs and have sizes that no plan knows."""
+    outputs = [name for name in sample.node.output if name]
+    nodes, hidden = hidden_inputs(sample)
+    nodes.append(helper.make_node("Constant", [], ["first"], value_ints=[0]))
+    rows, names = [], list(hidden)
+    for i, x in enumerate(sample.inputs):
+        if isinstance(x, np.ndarray):
+            nodes += [
+                helper.make_node("Unsqueeze", [hidden[i], "first"], [f"row{i}"]),
+                helper.make_node("Concat", [f"row{i}", f"row{i}"], [f"rows{i}"], axis=0),
+            ]
+            names[i] = f"r{i}"
+            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+            rows.append((f"rows{i}", helper.make_tensor_value_info(names[i], kind, None)))
+    body = helper.make_graph([named(sample, names)], "body", [info for _, info in rows], rows_of(sample, results))
+    scan = helper.make_node(
+        "Scan", [n for n, _ in rows], [f"s{n}" for n in outputs], "the_loop", body=body, num_scan_inputs=len(rows)
+    )
+    return bytes_of(sample, outer(sample, [*nodes, scan], True))
+
+
+def rows_of(sample: Sample, results: list) -> list:
+    outputs = [name for name in sample.node.output if name]
+    kinds = [helper.np_dtype_to_tensor_dtype(y.dtype) for y in results]
+    return [helper.make_tensor_value_info(n, k, None) for n, k in zip(outputs, kinds, strict=True)]
+
+
+def outer(sample: Sample, nodes: list, hides: bool) -> onnx.GraphProto:
+    """Of a loop."""
     values = [without_shapes(sample, i) for i, x in enumerate(sample.inputs) if x is not None]
-    made = [onnx.ValueInfoProto(name=f"s{name}") for name in outputs]
-    return bytes_of(sample, helper.make_graph([count, loop], "outer", values, made))
+    if hides:
+        values.append(helper.make_tensor_value_info("all", TensorProto.BOOL, []))
+    made = [onnx.ValueInfoProto(name=f"s{name}") for name in sample.node.output if name]
+    return helper.make_graph(nodes, "outer", values, made)
 
 
-def hides_sizes(sample: Sample) -> bytes:
-    """No plan knows a size of what the node is given: each axis has been picked over by flags that only a run knows."""
+def hidden_inputs(sample: Sample) -> tuple:
+    """Nodes, and what they make of the inputs: each axis has been picked over by flags that only a run knows."""
     nodes, inputs = [], []
     for i, x in enumerate(sample.inputs):
         name = f"x{i}"
@@ -192,12 +237,44 @@ def hides_sizes(sample: Sample) -> bytes:
             ]
             name = made
         inputs.append("" if x is None else name)
-    node = named(sample)
-    node.input[:] = inputs
+    return nodes, inputs
+
+
+def hides_sizes(sample: Sample) -> bytes:
+    nodes, inputs = hidden_inputs(sample)
     values = [without_shapes(sample, i) for i, x in enumerate(sample.inputs) if x is not None]
     values.append(helper.make_tensor_value_info("all", TensorProto.BOOL, []))
     made = [onnx.ValueInfoProto(name=name) for name in sample.node.output if name]
-    return bytes_of(sample, helper.make_graph([*nodes, node], "hidden", values, made))
+    return bytes_of(sample, helper.make_graph([*nodes, named(sample, inputs)], "hidden", values, made))
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """A model around a sample's node."""
+
+    what: str
+    model: bytes
+    loops: bool = False  # results are stacked, two alike
+    hides: bool = False  # no plan knows a size of what the node is given
+
+
+def forms_of(sample: Sample, results: list) -> list:
+    made = [Form("alone", alone(sample))]
+    opset = dict(sample.opsets).get("", 17)
+    if opset < 11:
+        return made
+    nodes, hidden = hidden_inputs(sample)
+    if nodes:
+        made.append(Form("without known sizes", hides_sizes(sample), hides=True))
+    if all(isinstance(y, np.ndarray) for y in results):
+        made.append(Form("in a Loop", looped(sample, results, list(sample.node.input)), loops=True))
+        if nodes:
+            captured, own = looped(sample, results, hidden, nodes), looped(sample, results, hidden, (), nodes)
+            made.append(Form("in a Loop around sizes that it captures", captured, True, True))
+            made.append(Form("in a Loop that hides sizes", own, True, True))
+        if nodes and opset >= 13:
+            made.append(Form("in a Scan without known sizes", scanned(sample, results), True, True))
+    return made[:1] + [form for form in made[1:] if opens(form.model)]
 
 
 # Walks ---------------------------------------------------------------------------------------------------------------
@@ -213,15 +290,24 @@ class Outcome:
     refusal: str = ""
     results: bytes = b""
     shown: str = ""
+    values: tuple = dataclasses.field(default=(), compare=False)
+
+    @property
+    def said(self) -> str:
+        """Of a refusal: what follows behind the place."""
+        return re.split(r"\(\w+-\d+\): ", self.refusal)[-1]
 
 
-def outcome_of(made, feeds: dict) -> Outcome:
+def outcome_of(made, feeds: dict, loops: bool) -> Outcome:
     try:
         results = made.run(None, feeds)
     except REFUSALS as problem:
         return Outcome(refusal=f"{type(problem).__name__}: {problem}")
+    if loops:
+        first, second = ([np.asarray(y[i], y.dtype) for y in results] for i in (0, 1))
+        results = first if [bits(y) for y in first] == [bits(y) for y in second] else [*first, *second]
     shown = ", ".join(f"{y.dtype}{list(y.shape)}" if isinstance(y, np.ndarray) else type(y).__name__ for y in results)
-    return Outcome(results=b"".join(map(bits, results)), shown=shown)
+    return Outcome(results=b"".join(map(bits, results)), shown=shown, values=tuple(results))
 
 
 def shapes_text(inputs) -> str:
@@ -234,46 +320,66 @@ def shapes_text(inputs) -> str:
     return " ".join(map(text, inputs))
 
 
-# What says, in other words, what is expected.
-EXPECTED = (
-    "expected", "do not broadcast", "does not broadcast", "cannot be multiplied", "is out of range", "must not be",
-    "keep type and shape", "but axis", "the ones before it have", "transform takes", "only 1 can be squeezed",
-)  # fmt: skip
+@functools.cache
+def names_of_operators() -> dict:
+    """By operator: the words of the names of its inputs, outputs and attributes, of all versions."""
+    words = {}
+    for op in treadle.operators():
+        name = f"{op['domain']}.{op['name']}" if op["domain"] else op["name"]
+        named = [x["name"] for v in op["versions"] for x in [*v["inputs"], *v["outputs"], *v["attributes"]]]
+        words[name] = {word.lower() for n in named for word in [n, *n.split("_")]}
+    return words
 
 
-def vagueness(refusal: str) -> str:
+# What a refusal may speak of beside the names of the operator's inputs, outputs and attributes: the last ones are what
+# inputs are called by the nodes that a lowering makes.
+OTHERS = ("index", "input", "inputs", "state", "sequence", "sequence_lens", "attn_mask", "target")
+
+
+# Refusals that do not name the operand yet.
+UNNAMED = ("lengths have shape", "attention_bias has shape", "Pad repeats elements", "has a negative size")
+
+
+def vagueness(sample: Sample, outcome: Outcome) -> str:
     """What a refusal of a feed leaves open; empty: nothing."""
-    if not re.search(r"the_node|the_loop|'?x\d+", refusal):
+    if not re.search(r"the_node|the_loop|'?x\d+", outcome.refusal):
         return "where"
-    said = refusal.rpartition("): ")[2]
-    if not re.search(r"\d|\[\]|'|nothing|none|scalar|neither", said):
+    said = outcome.said
+    words = {word.lower() for word in re.findall(r"\w+", said)}
+    is_named = words & names_of_operators()[sample.op] or words & set(OTHERS) or any(u in said for u in UNNAMED)
+    if not is_named:
+        return "which operand"
+    if not re.search(r"\d|\[\]|'|nothing|none|scalar|neither|left out", said):
         return "what was found"
-    return "" if any(words in said for words in EXPECTED) else "what is expected"
+    return "" if "expected" in said else "what is expected"
 
 
 class Walker:
     """All walks of one model in one tier."""
 
-    def __init__(self, sample: Sample, model: bytes, tier: str, what: str, counts):
-        self.sample, self.model, self.options = sample, model, TIERS[tier]
-        self.name = f"{sample.op} ({sample.name}) {what}, {tier}"
+    def __init__(self, sample: Sample, form: Form, tier: str, counts):
+        self.sample, self.form, self.options = sample, form, TIERS[tier]
+        self.name = f"{sample.op} ({sample.name}) {form.what}, {tier}"
         self.counts, self.fresh = counts, {}
-        self.more = {"all": np.array(True)} if what == "without known sizes" else {}
+        self.more = {"all": np.array(True)} if form.hides else {}
 
     def new_session(self):
-        return session(self.model, **self.options)
+        return session(self.form.model, **self.options)
 
-    def expected(self, number: int, feeds: dict) -> Outcome:
+    def feeds(self, probe) -> dict:
+        return self.sample.with_inputs(probe).fed() | self.more
+
+    def expected(self, number: int, probe) -> Outcome:
         """In a new session."""
         if number not in self.fresh:
-            self.fresh[number] = outcome_of(self.new_session(), feeds)
+            self.fresh[number] = outcome_of(self.new_session(), self.feeds(probe), self.form.loops)
         return self.fresh[number]
 
     def walk(self, probes: list, order: list) -> None:
         made, before = self.new_session(), []
         for step, number in enumerate(order):
-            feeds = self.sample.with_inputs(probes[number]).fed() | self.more
-            found, wanted = outcome_of(made, feeds), self.expected(number, feeds)
+            found = outcome_of(made, self.feeds(probes[number]), self.form.loops)
+            wanted = self.expected(number, probes[number])
             if step:
                 self.counts["steps"] += 1
                 self.counts["refused"] += bool(wanted.refusal)
@@ -281,6 +387,22 @@ class Walker:
             if differs:
                 self.report(probes, [*before, number], found, wanted)
             before.append(number)
+
+    def compare(self, alone: "Walker", probes: list) -> None:
+        """With the node alone: the same results, or refused in the same words."""
+        for number, found in self.fresh.items():
+            wanted = alone.expected(number, probes[number])
+            if found.refusal and wanted.refusal:
+                differs = found.said != wanted.said and self.sample.op not in SAID_BY_DATA
+            else:
+                differs = bool(found.refusal or wanted.refusal) or not self.are_alike(found, wanted)
+            if differs:
+                self.report(probes, [number], found, wanted)
+
+    def are_alike(self, found: Outcome, wanted: Outcome) -> bool:
+        if self.form.hides and self.sample.op in LOWERED_IN_RUN:
+            return near(list(found.values), list(wanted.values))
+        return is_random(self.sample) or found.results == wanted.results
 
     def report(self, probes, order, found: Outcome, wanted: Outcome) -> None:
         self.counts["wrong"] += 1
@@ -292,32 +414,33 @@ class Walker:
         )
 
 
-def walks_of(sample: Sample, tiers: list, walks: int, seed: int, counts) -> None:
+def walks_of(sample: Sample, tiers: list, walks: int, seed: int, counts, show: bool) -> None:
     random = np.random.default_rng([seed, *sample.name.encode()])
     probes = drawn_feeds(sample, random)
     first = outcome_and_results(sample)
     if first is None:
         return  # ImageDecoder
-    models = [("alone", alone(sample))]
-    in_loops = dict(sample.opsets).get("", 17) >= 11
-    if in_loops:
-        models += [("without known sizes", model) for model in [hides_sizes(sample)] if opens(model)]
-    if in_loops and all(isinstance(y, np.ndarray) for y in first):
-        models += [("in a Loop", model) for model in [in_loop(sample, first)] if opens(model)]
-    for what, model in models:
+    alone = {}
+    for form in forms_of(sample, first):
         orders = [order_of(probes, random) for _ in range(walks)]
-        if what == "without known sizes":  # nodes for the sample's ranks stand in front of it
+        if form.hides:  # nodes for the sample's ranks stand in front of it
             orders = [[n for n in order if ranks(probes[n]) == ranks(sample.inputs)] for order in orders]
         for tier in tiers:
-            walker = Walker(sample, model, tier, what, counts)
+            walker = Walker(sample, form, tier, counts)
             for order in orders:
                 print(f"at {walker.name}", flush=True)
                 signal.alarm(SECONDS)
                 walker.walk(probes, order)
+            if form.what == "alone":
+                alone[tier] = walker
+            else:
+                walker.compare(alone[tier], probes)
             for n, outcome in walker.fresh.items():
                 if not outcome.refusal:
                     continue
-                if missing := vagueness(outcome.refusal):
+                if show:
+                    print(f"refused {walker.name}: {shapes_text(probes[n])}: {outcome.refusal}", flush=True)
+                if missing := vagueness(sample, outcome):
                     counts["vague"] += 1
                     print(f"vague {walker.name}: {shapes_text(probes[n])}: {outcome.refusal} [{missing}]", flush=True)
 
@@ -356,6 +479,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--part", type=int, nargs=2, default=(0, 1))
+    parser.add_argument("--show-refusals", action="store_true")
     parser.add_argument("--tiers", nargs="+", default=list(TIERS))
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -363,10 +487,10 @@ def main() -> None:
     found = [s for s in samples(options.most) if options.only in f"{s.op} {s.name}"]
     found = found[part::parts]
     counts = collections.Counter()
-    a_walk = (LENGTH - 1) * len(options.tiers) * 3 * len(found)
+    a_walk = (LENGTH - 1) * len(options.tiers) * FORMS * len(found)
     walks = max(1, -(-options.count // max(a_walk, 1)))
     for sample in found:
-        walks_of(sample, options.tiers, walks, options.seed, counts)
+        walks_of(sample, options.tiers, walks, options.seed, counts, options.show_refusals)
     print(
         f"done {counts['steps']} steps, {counts['refused']} of them refused, {counts['wrong']} wrong, {counts['vague']} vague, {len(found)} nodes",
         flush=True,

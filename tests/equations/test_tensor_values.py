@@ -143,7 +143,7 @@ def test_range(version, kind):
     np.testing.assert_array_equal(as_numbers(run("Range", *bounds(3, 10, 3), version=version)[0]), [3, 6, 9])
     np.testing.assert_array_equal(as_numbers(run("Range", *bounds(4, -4, -3), version=version)[0]), [4, 1, -2])
     assert run("Range", *bounds(4, 4, 1), version=version)[0].shape == (0,)
-    with pytest.raises(Exception, match="delta is 0|no length"):
+    with pytest.raises(Exception, match="delta is 0|make a range"):
         run("Range", *bounds(0, 4, 0), version=version)
 
 

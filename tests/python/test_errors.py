@@ -85,7 +85,7 @@ SCAN = """(float[N,2] x, float[M,2] z, float[2] h0) => (float y) {
 @pytest.mark.parametrize("lengths", [(5, 3), (3, 5), (0, 1)])
 def test_scan_inputs_of_unequal_lengths(lengths):
     feeds = {"x": zeros(lengths[0], 2), "z": zeros(lengths[1], 2), "h0": zeros(2)}
-    expected = f"/scan (Scan-21): scan input 1 has length {lengths[1]}, the ones before it have {lengths[0]}"
+    expected = f"/scan (Scan-21): scan input 1 has length {lengths[1]}, expected that of the scan inputs before it, {lengths[0]}"
     assert error_of(SCAN, feeds) == expected
 
 
@@ -96,19 +96,25 @@ def test_scan_inputs_of_unequal_lengths_found_in_the_run():
       [scan] h, y = Scan <num_scan_inputs = 3, body = b (float[2] h, float[2] p, float[2] q, float[2] u) => (float[2] next, float[2] row) {
         r = Mul(p, q) next = Add(h, r) row = Add(next, u) }> (h0, some, x, some) }"""
     feeds = {"x": zeros(5, 2), "z": zeros(5, 2), "h0": zeros(2), "k": np.array(3)}
-    assert error_of(graph, feeds) == "/scan (Scan-21): scan input 1 has length 5, the ones before it have 3"
+    assert (
+        error_of(graph, feeds)
+        == "/scan (Scan-21): scan input 1 has length 5, expected that of the scan inputs before it, 3"
+    )
 
 
 # What fails for the sizes at hand, which a plan can tell beforehand, and what it says.
 MISFITS = {
-    "Add": ("[op] made = Add(s, k)", "shapes [4] and [3] do not broadcast: 4 against 3 at axis 0"),
+    "Add": (
+        "[op] made = Add(s, k)",
+        "A and B: shapes [4] and [3] do not broadcast: 4 against 3 at axis 0, expected equal sizes or 1",
+    ),
     "Reshape": (
         "shape = Shape(k)  [op] made = Reshape(s, shape)",
         "an input of shape [4] has 4 elements and cannot become [3], expected 3",
     ),
     "TopK": (
         "five = Constant <value = int64[1] {5}> ()  [op] made, places = TopK(s, five)",
-        "k is 5, but axis 0 has only 4 elements",
+        "k is 5, expected 0 to 4: the size of axis 0",
     ),
     "CumSum": ("three = Size(k)  [op] made = CumSum(s, three)", "axis is 3, expected -1 to 0 for rank 1"),
 }
@@ -157,7 +163,7 @@ def test_what_is_made_of_a_failure_is_of_no_type():
       [loop] y = Loop <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t) {
         d = Identity(c)  [op] u = Add(s0, k)  v = Reshape(u, three)  w = Neg(v)  t = Add(s, w) }> (m, yes, first) }"""
     runs(graph, FEEDS | {"m": np.array(0)})
-    assert "/loop:body/op (Add-14): shapes" in error_of(graph, FEEDS | {"m": np.array(1)})
+    assert "/loop:body/op (Add-14): A and B: shapes" in error_of(graph, FEEDS | {"m": np.array(1)})
 
 
 def test_of_two_errors_the_first_one_is_told():
@@ -207,7 +213,8 @@ def test_a_shape_that_data_decides_is_looked_at_where_sizes_follow_without_it():
         first = Constant <value = int64[1] {0}> ()  size = Unsqueeze(n, first)
         [op] e = Expand(s, size)  t = Add(s, e) }> (s0, at) }"""
     runs(graph, {"at": np.array([4, 1, 4]), "s0": zeros(4)})
-    expected = "/loop (Scan-21) body, iteration 1: /loop:body/op (Expand-13): shapes [4] and [3] do not broadcast"
+    place = "/loop (Scan-21) body, iteration 1: /loop:body/op (Expand-13): "
+    expected = place + "the shape of input and the contents of shape: shapes [4] and [3] do not broadcast"
     assert error_of(graph, {"at": np.array([4, 3, 4]), "s0": zeros(4)}).startswith(expected)
 
 

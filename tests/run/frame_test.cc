@@ -117,7 +117,7 @@ TEST_F(FrameTest, AFlagIsOneBool) {
   renewed({2});
   const Status status = frame->read_flag(1, "cond", flag);
   EXPECT_EQ(status.code(), Code::kRuntime);
-  EXPECT_THAT(status.to_string(), HasSubstr("cond must be one bool"));
+  EXPECT_THAT(status.to_string(), HasSubstr("expected one bool"));
 }
 
 TEST_F(FrameTest, EndsWithoutHandles) {

@@ -35,7 +35,7 @@ Status infer_append(InferContext& ctx) {
   }
   if (past &&
       (past->size() != 4 || differ((*past)[0], out[0]) || differ((*past)[1], out[1]) || differ((*past)[3], out[3]))) {
-    return error(Code::kInvalidArgument, "past keys or values have shape {}, expected [{},{},past,{}]",
+    return error(Code::kInvalidArgument, "past_key or past_value has shape {}, expected [{},{},past,{}]",
                  to_string(*past), out[0].to_string(), heads, out[3].to_string());
   }
   const Shape* lengths = ctx.shape(kLengths);

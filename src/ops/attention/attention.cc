@@ -99,14 +99,16 @@ Status check_packing(const InferContext& ctx) {
   const Shape* q = ctx.shape(kQuery);
   const bool counted = ctx.attributes().has("q_num_heads") || ctx.attributes().has("kv_num_heads");
   if (ctx.version() < 25 || !q || q->size() != 4 || !counted) return {};
-  return error(Code::kInvalidModel, "attributes q_num_heads and kv_num_heads are for packed heads, but Q has shape {}",
+  return error(Code::kInvalidModel,
+               "attribute q_num_heads or kv_num_heads is given, expected Q of 3 dimensions then, found shape {}",
                to_string(*q));
 }
 
 Status check_options(const InferContext& ctx) {
   const int64_t mode = ctx.attributes().get_int("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > (ctx.node.op->domain.empty() ? 3 : 4))
-    return error(Code::kInvalidModel, "attribute qk_matmul_output_mode is {}", mode);
+    return error(Code::kInvalidModel, "attribute qk_matmul_output_mode is {}, expected 0 to {}", mode,
+                 ctx.node.op->domain.empty() ? 3 : 4);
   for (const char* side : {"left_window_size", "right_window_size"}) {
     const int64_t size = ctx.attributes().get_int(side, -1);
     if (size < -1) return error(Code::kInvalidModel, "attribute {} is {}, expected -1 or more", side, size);

@@ -20,6 +20,10 @@ Status expect(const InferContext& ctx, size_t i, std::string_view what, const Sh
   bool fits = shape->size() == expected.size();
   for (size_t d = 0; fits && d < expected.size(); ++d) fits = !differ((*shape)[d], expected[d]);
   if (fits) return {};
+  if (shape->size() != expected.size()) {
+    return error(Code::kInvalidArgument, "{} has shape {}, expected {} dimensions", what, to_string(*shape),
+                 expected.size());
+  }
   return error(Code::kInvalidArgument, "{} has shape {}, expected {}", what, to_string(*shape), to_string(expected));
 }
 
@@ -34,7 +38,9 @@ Status infer_causal_conv(InferContext& ctx) {
   const Dim batch = data ? (*data)[0] : Dim(), channels = data ? (*data)[1] : weight ? (*weight)[0] : Dim();
   const Dim taps = weight ? (*weight)[2] : Dim();
   TREADLE_TRY(expect(ctx, kWeight, "weight", {channels, Dim(1), taps}));
-  if (taps.is_known() && taps.value() < 1) return error(Code::kInvalidArgument, "weight has no taps");
+  if (taps.is_known() && taps.value() < 1)
+    return error(Code::kInvalidArgument, "weight has shape {}, expected at least 1 tap along its last axis",
+                 to_string(*weight));
   const Shape state{batch, channels, taps - Dim(1)};
   TREADLE_TRY(expect(ctx, kBias, "bias", {channels}));
   TREADLE_TRY(expect(ctx, kPast, "past_state", state));

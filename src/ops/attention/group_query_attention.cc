@@ -117,6 +117,20 @@ Dim cache_length(const InferContext& ctx, const Dim& total) {
   return std::max((*past)[2].value(), total.value());
 }
 
+// attention_bias, [batch or 1, heads or 1, queries, keys or fewer].
+Status check_bias(const InferContext& ctx, const HeadCounts& heads, const Shape& q, const Dim& length) {
+  const Shape* bias = ctx.shape(kBias);
+  if (!bias) return {};
+  const auto is_one_or = [](const Dim& size, const Dim& other) { return size.is_known(1) || !differ(size, other); };
+  const bool fits = bias->size() == 4 && is_one_or((*bias)[0], q[0]) && is_one_or((*bias)[1], Dim(heads.queries)) &&
+                    is_one_or((*bias)[2], q[1]) &&
+                    !((*bias)[3].is_known() && length.is_known() && (*bias)[3].value() > length.value());
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "attention_bias has shape {}, expected [{} or 1,{} or 1,{},at most {}]",
+               to_string(*bias), q[0].to_string(), heads.queries, q[1].to_string(),
+               length.is_known() ? length.to_string() : "the keys");
+}
+
 Status infer_group_query(InferContext& ctx) {
   const HeadCounts heads = HeadCounts::of(ctx.attributes());
   TREADLE_TRY(check_options(ctx, heads));
@@ -127,6 +141,7 @@ Status infer_group_query(InferContext& ctx) {
   const auto value = ctx.dims_value(kTotal);
   const Dim total = value && value->size() == 1 ? (*value)[0] : Dim::unknown();
   const Dim length = cache_length(ctx, total);
+  TREADLE_TRY(check_bias(ctx, heads, q, length));
   const ElementType type = ctx.element(kQ);
   ctx.set_output(kY, type, {q[0], q[1], Dim(heads.queries) * size});
   for (const size_t i : {kPresentK, kPresentV}) {
@@ -153,6 +168,12 @@ class GroupQuery {
       k_ = normalized(k_, kKNorm, heads_.keys);
     }
     if (ctx_.attributes().get_int("do_rotary", 0) != 0) {
+      const Type& cosines = ctx_.type(kCos);
+      const bool is_matrix = cosines.has_shape && cosines.shape.size() == 2;
+      if (!cosines.has_shape || (is_matrix && !cosines.shape[1].is_known())) {
+        return error(Code::kNotImplemented, "cos_cache has an unknown number of angles, expected a known one");
+      }
+      if (is_matrix) turned_ = 2 * cosines.shape[1].value();
       ir::Value* positions = this->positions();
       q_ = rotated(q_, positions, heads_.queries);
       k_ = rotated(k_, positions, heads_.keys);
@@ -207,11 +228,8 @@ class GroupQuery {
   ir::Value* rotated(ir::Value* x, ir::Value* positions, int64_t heads) {
     std::vector<ir::Attribute> attributes{
         ir::Attribute::of("num_heads", heads),
-        ir::Attribute::of("interleaved", ctx_.attributes().get_int("rotary_interleaved", 0))};
-    const Type& cosines = ctx_.type(kCos);
-    if (cosines.has_shape && cosines.shape.size() == 2 && cosines.shape[1].is_known()) {
-      attributes.push_back(ir::Attribute::of("rotary_embedding_dim", 2 * cosines.shape[1].value()));
-    }
+        ir::Attribute::of("interleaved", ctx_.attributes().get_int("rotary_interleaved", 0)),
+        ir::Attribute::of("rotary_embedding_dim", turned_)};
     return ctx_.call("RotaryEmbedding", {x, ctx_.input(kCos), ctx_.input(kSin), positions}, std::move(attributes));
   }
 
@@ -259,6 +277,7 @@ class GroupQuery {
   ir::Value* length_ = nullptr;   // of the queries
   ir::Value* total_ = nullptr;    // of the longest sequence
   ir::Value* lengths_ = nullptr;  // of all sequences
+  int64_t turned_ = 0;            // elements of a head that are rotated; 0: all
 };
 
 Status lower_group_query(LowerContext& ctx) {

@@ -58,8 +58,9 @@ Result<GateForm> gate_form(const char* name, const Shape& gate, const Shape& str
     if (!differ(gate.back(), count)) return GateForm::kStreams;
     if (may_be_flat && !differ(gate.back(), count * size)) return GateForm::kFlat;
   }
-  return error(Code::kInvalidArgument, "{} has shape {}, expected one that fits streams {}", name, to_string(gate),
-               to_string(streams));
+  return error(Code::kInvalidArgument, "{} has shape {}, expected [...,{}], [...,{},1 or {}]{} for streams {}", name,
+               to_string(gate), count.to_string(), count.to_string(), size.to_string(),
+               may_be_flat ? fmt::format(" or [...,{}]", (count * size).to_string()) : "", to_string(streams));
 }
 
 Shape without_streams(const Shape& streams) {

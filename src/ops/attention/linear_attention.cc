@@ -53,8 +53,9 @@ Result<Dim> head_width(const InferContext& ctx, size_t i, int64_t heads) {
 Status check_factor(const InferContext& ctx, size_t i, bool wanted, const Dim& narrow, const Dim& wide) {
   const char* name = i == kDecay ? "decay" : "beta";
   if (ctx.has_input(i) != wanted) {
-    return error(Code::kInvalidModel, "update_rule {} {} {}", ctx.attributes().get_string("update_rule", "gated_delta"),
-                 wanted ? "needs" : "has no", name);
+    return error(Code::kInvalidModel, "{} is {}, expected it to be {}: attribute update_rule is '{}'", name,
+                 wanted ? "left out" : "given", wanted ? "given" : "left out",
+                 ctx.attributes().get_string("update_rule", "gated_delta"));
   }
   const Shape *shape = ctx.shape(i), *query = ctx.shape(kQuery);
   if (!shape) return {};
@@ -76,7 +77,8 @@ Status infer_linear_attention(InferContext& ctx) {
   TREADLE_ASSIGN(const Dim key, head_width(ctx, kKey, shared));
   TREADLE_ASSIGN(const Dim d_v, head_width(ctx, kValue, shared));
   if (differ(d_k, key)) {
-    return error(Code::kInvalidArgument, "queries of width {}, but keys of width {}", d_k.value(), key.value());
+    return error(Code::kInvalidArgument, "query has heads of width {}, expected those of key: {}", d_k.value(),
+                 key.value());
   }
   if (!d_k.is_known()) d_k = key;
   TREADLE_TRY(check_factor(ctx, kDecay, rule.gated, Dim(shared), d_k * Dim(shared)));

@@ -85,9 +85,10 @@ Result<Sizes> read_sizes(const InferContext& ctx, const Places& at, int64_t head
     return s;
   }
   const size_t rank = how == Packing::kNone ? 3 : how == Packing::kHeads ? 4 : 5;
-  if (k->size() != rank || differ((*k)[0], s.batch)) {
-    return error(Code::kInvalidArgument, "key has shape {}, expected the batch and the width of query {}",
-                 to_string(*k), to_string(*q));
+  const Dim& width = how == Packing::kNone ? q->back() : s.size;
+  if (k->size() != rank || differ((*k)[0], s.batch) || differ(k->back(), width)) {
+    return error(Code::kInvalidArgument, "key has shape {}, expected the batch and the width of query {}: {} and {}",
+                 to_string(*k), to_string(*q), s.batch.to_string(), width.to_string());
   }
   s.keys = (*k)[how == Packing::kHeads ? 2 : 1];
   if (v) {
@@ -104,6 +105,16 @@ Result<Sizes> read_sizes(const InferContext& ctx, const Places& at, int64_t head
   return s;
 }
 
+Status check_past(const InferContext& ctx, size_t input, const Sizes& s, int64_t heads, const Dim& size) {
+  const Shape* past = ctx.shape(input);
+  if (!past) return {};
+  const bool fits =
+      past->size() == 4 && !differ((*past)[0], s.batch) && !differ((*past)[1], Dim(heads)) && !differ((*past)[3], size);
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected [{},{},past,{}]",
+               ctx.node.version->inputs[input].name, to_string(*past), s.batch.to_string(), heads, size.to_string());
+}
+
 template <bool kDecoder>
 Status infer_multi_head(InferContext& ctx) {
   constexpr Places kAt = Places::of(kDecoder);
@@ -114,14 +125,24 @@ Status infer_multi_head(InferContext& ctx) {
   }
   TREADLE_ASSIGN(const Sizes s, read_sizes(ctx, kAt, heads));
   TREADLE_TRY(check_mask(ctx, kAt.mask, s.batch));
+  const Shape* bias = ctx.shape(kAt.bias);
+  const Dim hidden = Dim(heads) * (s.size + s.size + s.value_size);
+  if (bias && (bias->size() != 1 || differ((*bias)[0], hidden))) {
+    return error(Code::kInvalidArgument, "bias has shape {}, expected [{}]: those of queries, keys and values",
+                 to_string(*bias), hidden.to_string());
+  }
+  const Shape* beams = ctx.shape(kAt.indirection);
+  if (beams && (beams->size() != 3 || differ((*beams)[0] * (*beams)[1], s.batch))) {
+    return error(Code::kInvalidArgument, "cache_indirection has shape {}, expected [entries,beams,length] of {} beams",
+                 to_string(*beams), s.batch.to_string());
+  }
   const ElementType type = ctx.element(kAt.query);
   ctx.set_output(kY, type, {s.batch, s.length, Dim(heads) * s.value_size});
   Dim total = s.keys, rows = s.keys;
   if (ctx.has_input(kAt.past_key)) {
     const Shape* past = ctx.shape(kAt.past_key);
-    if (past && past->size() != 4) {
-      return error(Code::kInvalidArgument, "past_key has shape {}, expected [batch,heads,past,size]", to_string(*past));
-    }
+    TREADLE_TRY(check_past(ctx, kAt.past_key, s, heads, s.size));
+    TREADLE_TRY(check_past(ctx, kAt.past_value, s, heads, s.value_size));
     const Dim before = past ? (*past)[2] : Dim::unknown();
     const bool shares = ctx.has_input(kAt.past_length);
     rows = shares ? before : before + s.keys;

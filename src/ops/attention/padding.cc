@@ -64,6 +64,7 @@ Status infer_restore(InferContext& ctx) {
   if (offsets && offsets->size() != 2) {
     return error(Code::kInvalidArgument, "token_offset has shape {}, expected [batch,length]", to_string(*offsets));
   }
+  TREADLE_TRY(check_tokens(ctx, 1));
   const Shape places = offsets ? *offsets : unknown_shape(2);
   ctx.set_output(0, ctx.element(0), {places[0], places[1], x ? (*x)[1] : Dim::unknown()});
   return {};
@@ -88,7 +89,8 @@ Status infer_relative(InferContext& ctx) {
     return error(Code::kInvalidArgument, "bias_table has shape {}, expected [buckets,heads]", to_string(*table));
   }
   if (ctx.attributes().get_int("max_distance") < 1) {
-    return error(Code::kInvalidModel, "attribute max_distance is {}", ctx.attributes().get_int("max_distance"));
+    return error(Code::kInvalidModel, "attribute max_distance is {}, expected at least 1",
+                 ctx.attributes().get_int("max_distance"));
   }
   const auto length = [&](size_t i) {
     const auto value = ctx.dims_value(i);

@@ -37,22 +37,28 @@ Result<Hidden> hidden_sizes(const InferContext& ctx, int64_t heads) {
   const auto sizes = ctx.attributes().get_ints("qkv_hidden_sizes");
   const Shape *w = ctx.shape(kWeights), *x = ctx.shape(kInput);
   if (w && (w->size() != 2 || (x && differ((*w)[0], x->back())))) {
-    return error(Code::kInvalidArgument, "weights have shape {}, expected as many rows as input {} has columns",
-                 to_string(*w), x ? to_string(*x) : "");
+    return error(Code::kInvalidArgument, "{} has shape {}, expected as many rows as input {} has columns",
+                 ctx.node.version->inputs[kWeights].name, to_string(*w), x ? to_string(*x) : "");
   }
   Hidden h;
   if (!sizes.empty()) {
-    if (sizes.size() != 3 || sizes[0] != sizes[1] || (w && differ((*w)[1], Dim(sizes[0] + sizes[1] + sizes[2])))) {
+    if (sizes.size() != 3 || sizes[0] != sizes[1]) {
       return error(Code::kInvalidModel,
-                   "attribute qkv_hidden_sizes adds up to another number, expected the columns of weights {}",
-                   w ? to_string(*w) : "?");
+                   "attribute qkv_hidden_sizes is {}, expected 3 numbers, the first two of which are equal",
+                   to_string(Dims(sizes)));
+    }
+    const int64_t sum = sizes[0] + sizes[1] + sizes[2];
+    if (w && differ((*w)[1], Dim(sum))) {
+      return error(Code::kInvalidModel,
+                   "attribute qkv_hidden_sizes adds up to {}, expected the number of columns of weights {}", sum,
+                   to_string(*w));
     }
     h = {sizes[0], sizes[1], sizes[2]};
   } else if (w) {
     if ((*w)[1].is_known() && (*w)[1].value() % 3 != 0) {
       return error(Code::kInvalidArgument,
-                   "weights have shape {}, expected a number of columns that is three times that of Q, K and V",
-                   to_string(*w));
+                   "{} has shape {}, expected a multiple of 3 columns: as many each for queries, keys and values",
+                   ctx.node.version->inputs[kWeights].name, to_string(*w));
     }
     h.queries = h.keys = h.values = floor_div((*w)[1], Dim(3));
   }
@@ -217,7 +223,7 @@ Status check_packed(const InferContext& ctx, const PackedPlaces& at, size_t rank
     return error(Code::kInvalidArgument, "{} has shape {}, expected {} dimensions, the first of which is of tokens",
                  ctx.node.version->inputs[0].name, to_string(*x), rank);
   }
-  return {};
+  return check_tokens(ctx, at.offsets);
 }
 
 Status infer_packed(InferContext& ctx) {

@@ -52,8 +52,8 @@ Status infer_rotary(InferContext& ctx) {
   const bool fits = turned >= 0 && turned % 2 == 0 && (!size.is_known() || turned <= size.value());
   if (!fits || (turned == 0 && size.is_known() && size.value() % 2 != 0)) {
     return error(Code::kInvalidArgument,
-                 "{} of the {} elements of a head are to be turned in pairs, expected an even number of at most all",
-                 turned ? std::to_string(turned) : "all", size.to_string());
+                 "X has heads of {} elements, of which {} are rotated in pairs, expected an even number of at most {}",
+                 size.to_string(), turned ? std::to_string(turned) : "all", size.to_string());
   }
   const Dim &batch = (*x)[0], &length = (*x)[packed ? 1 : 2];
   const Dim half = turned > 0 ? Dim(turned / 2) : floor_div(size, Dim(2));

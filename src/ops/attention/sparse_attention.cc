@@ -47,8 +47,9 @@ Status check_layouts(const InferContext& ctx, int64_t heads) {
                  ctx.node.version->inputs[i].name, to_string(*shape), heads);
   }
   if (rows && columns && differ((*rows)[0], (*columns)[0])) {
-    return error(Code::kInvalidArgument, "block_row_indices {} and block_col_indices {} are of different layouts",
-                 to_string(*rows), to_string(*columns));
+    return error(Code::kInvalidArgument,
+                 "block_col_indices has shape {}, expected a row for each layout of block_row_indices {}",
+                 to_string(*columns), to_string(*rows));
   }
   return {};
 }

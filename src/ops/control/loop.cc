@@ -112,7 +112,7 @@ Result<std::vector<Type>> first_trip(const InferContext& ctx) {
   std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
   const size_t first = before_states(Control::kLoop, ctx.version()).inputs;
   for (size_t i = first; i < ctx.inputs.size(); ++i) {
-    if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value", i - first);
+    if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value, expected one", i - first);
     types.push_back(ctx.input(i));
   }
   return types;

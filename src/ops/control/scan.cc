@@ -78,8 +78,8 @@ class ScanInference {
   Status take_batch(Type& type, size_t input) {
     if (type.shape.empty()) return error(Code::kInvalidModel, "input {} is a scalar, expected a batch axis", input);
     if (batch_.is_known() && type.shape[0].is_known() && batch_.value() != type.shape[0].value()) {
-      return error(Code::kInvalidArgument, "input {} has batch size {}, the ones before it have {}", input,
-                   type.shape[0].value(), batch_.value());
+      return error(Code::kInvalidArgument, "input {} has batch size {}, expected that of the inputs before it, {}",
+                   input, type.shape[0].value(), batch_.value());
     }
     if (type.shape[0].is_known() || batch_.is_unknown()) batch_ = type.shape[0];
     type.shape = without_axis(type.shape, 0);

@@ -1,9 +1,20 @@
 #pragma once
 // What lowerings of fused operators write again and again.
 
-#include "op/context.h"
+#include "op/op_def.h"
 
 namespace treadle::fused {
+
+// Without padding, input 0 has no more rows than input `offsets` has places for them.
+inline Status check_tokens(const InferContext& ctx, size_t offsets) {
+  const Shape *x = ctx.shape(0), *places = ctx.shape(offsets);
+  if (!x || x->empty() || !places) return {};
+  const Dim room = element_count(*places);
+  if (!room.is_known() || !(*x)[0].is_known() || (*x)[0].value() <= room.value()) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected at most {} tokens, the places of {} {}",
+               ctx.node.version->inputs[0].name, to_string(*x), room.value(), ctx.node.version->inputs[offsets].name,
+               to_string(*places));
+}
 
 inline ir::Value* cast(LowerContext& ctx, ir::Value* v, ElementType from, ElementType to) {
   if (from == to) return v;

@@ -18,6 +18,20 @@ constexpr int64_t kWordBits = 32;
 template <bool kBiased>
 constexpr size_t kRatio = kBiased ? 3 : 1;
 
+// What is added to the data does not make it larger.
+Status check_added(const InferContext& ctx, size_t i) {
+  const Shape *x = ctx.shape(0), *added = ctx.shape(i);
+  if (!x || !added) return {};
+  bool fits = added->size() <= x->size();
+  for (size_t d = 0; fits && d < added->size(); ++d) {
+    const Dim& size = (*added)[d];
+    fits = size.is_known(1) || !differ(size, (*x)[x->size() - added->size() + d]);
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected one that broadcasts to data, {}",
+               ctx.node.version->inputs[i].name, to_string(*added), to_string(*x));
+}
+
 template <bool kBiased, bool kPacked>
 Status infer_dropout(InferContext& ctx) {
   if (const Tensor* ratio = ctx.value(kRatio<kBiased>); ratio && ratio->element_count() == 1) {
@@ -25,6 +39,9 @@ Status infer_dropout(InferContext& ctx) {
     if (!(value >= 0 && value < 1)) {
       return error(Code::kInvalidArgument, "ratio is {}, expected at least 0 and less than 1", value);
     }
+  }
+  if (kBiased) {
+    for (const size_t i : {1, 2}) TREADLE_TRY(check_added(ctx, i));
   }
   ctx.set_output(0, ctx.input(0));
   if (ctx.outputs.size() < 2) return {};

@@ -57,17 +57,23 @@ Status infer_product(InferContext& ctx) {
   const Factors f{seen(0, *a), seen(1, *b)};
   if (f.a.empty() || f.b.empty()) {
     return error(Code::kInvalidArgument,
-                 "shapes {} and {} cannot be multiplied: a scalar is no matrix, expected at least one axis",
-                 to_string(*a), to_string(*b));
+                 "A has shape {} and B {}, expected at least one axis each: a scalar is no matrix", to_string(*a),
+                 to_string(*b));
   }
   const Dim& rows = f.b[f.b.size() > 1 ? f.b.size() - 2 : 0];
   if (differ(f.a.back(), rows)) {
-    return error(Code::kInvalidArgument, "A {} and B {}, read as {} and {}, cannot be multiplied: {} against {}",
-                 to_string(*a), to_string(*b), to_string(f.a), to_string(f.b), f.a.back().to_string(),
-                 rows.to_string());
+    const auto& inputs = ctx.node.version->inputs;
+    return error(Code::kInvalidArgument,
+                 "{0} has shape {1} and {2} {3}, read as {4} and {5}, expected as many columns of {0} as rows of {2}",
+                 inputs[0].name, to_string(*a), inputs[1].name, to_string(*b), to_string(f.a), to_string(f.b));
   }
   const auto stack = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
-  TREADLE_ASSIGN(Shape out, broadcast(stack(f.a), stack(f.b)));
+  auto both = broadcast(stack(f.a), stack(f.b));
+  if (!both.ok()) {
+    return error(Code::kInvalidArgument, "A has shape {} and B {}, whose axes before the matrices do not fit: {}",
+                 to_string(*a), to_string(*b), std::move(both).status().message());
+  }
+  Shape out = std::move(both).value();
   if (f.a.size() > 1) out.push_back(f.a[f.a.size() - 2]);
   if (f.b.size() > 1) out.push_back(f.b.back());
   ctx.set_output(0, ctx.element(0), std::move(out));

@@ -185,8 +185,8 @@ Status prepare_beam_step(PrepareContext& ctx) {
   s->pad = static_cast<int32_t>(a.get_int("pad_token_id"));
   s->early_stopping = a.get_int("early_stopping") == 1;
   if (s->vocabulary < 1 || s->candidates < 2 * s->sizes.beams) {
-    return error(Code::kInvalidArgument, "a vocabulary of {} has no {} candidates for {} beams", s->vocabulary,
-                 2 * s->sizes.beams, s->sizes.beams);
+    return error(Code::kInvalidArgument, "the vocabulary has {} tokens, expected at least {}: two for each of {} beams",
+                 s->vocabulary, 2 * s->sizes.beams, s->sizes.beams);
   }
   ctx.set_kernel(run_beam_step, s);
   return {};

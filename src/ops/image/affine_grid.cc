@@ -115,7 +115,9 @@ uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* 
 Status prepare_affine_grid(PrepareContext& c) {
   const Operand& out = c.outputs[0];
   if (c.inputs[0].dims[0] != out.dims[0]) {
-    return error(Code::kInvalidArgument, "{} matrices for a batch of {}", c.inputs[0].dims[0], out.dims[0]);
+    return error(Code::kInvalidArgument,
+                 "theta holds {} matrices, expected one for each entry of the batch that size states: {}",
+                 c.inputs[0].dims[0], out.dims[0]);
   }
   auto* s = c.make_state<AffineState>();
   s->batches = out.dims[0];

@@ -344,14 +344,17 @@ Status prepare_grid_sample(PrepareContext& c) {
     return error(Code::kLimit, "{} spatial axes are more than the {} of this operator", s->rank, kMaxSpatialRank);
   }
   if (c.inputs[1].dims[0] != x.dims[0]) {
-    return error(Code::kInvalidArgument, "a batch of {} grids for {} inputs", c.inputs[1].dims[0], x.dims[0]);
+    return error(Code::kInvalidArgument, "grid has {} entries, expected one for each entry of X: {}",
+                 c.inputs[1].dims[0], x.dims[0]);
   }
   s->batches = x.dims[0];
   s->channels = x.dims[1];
   s->points = element_count_unchecked(out.dims.span().subspan(2));
   for (int64_t d = 0; d < s->rank; ++d) {
     const int64_t size = x.dims[static_cast<size_t>(d) + 2];
-    if (size == 0 && out.element_count() > 0) return error(Code::kInvalidArgument, "an input without elements");
+    if (size == 0 && out.element_count() > 0)
+      return error(Code::kInvalidArgument, "X has shape {}, expected at least one element along each spatial axis",
+                   to_string(x.dims));
     const bool align = s->options.align_corners;
     s->axes[d] = {size, align ? 0 : -0.5, static_cast<double>(size) - (align ? 1.0 : 0.5)};
     s->strides[d] = x.strides[static_cast<size_t>(d) + 2];

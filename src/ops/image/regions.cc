@@ -249,7 +249,7 @@ Status prepare_roi_align(PrepareContext& c) {
   s->height = x.dims[2];
   s->width = x.dims[3];
   if (s->height * s->width == 0 && c.outputs[0].element_count() > 0) {
-    return error(Code::kInvalidArgument, "an input of shape {} has nothing to sample", to_string(x.dims));
+    return error(Code::kInvalidArgument, "X has shape {}, expected at least one element to sample", to_string(x.dims));
   }
   s->out_height = c.outputs[0].dims[2];
   s->out_width = c.outputs[0].dims[3];
@@ -350,7 +350,8 @@ Result<CountedVector<int64_t>> select_boxes(const Suppression& s, const CountedV
 Result<Suppression> suppression_of(const ComputeContext& c) {
   for (size_t i = 2; i < c.inputs.size(); ++i) {
     if (c.has_input(i) && c.tensor(i).element_count() != 1) {
-      return error(Code::kInvalidArgument, "input {} has {} elements, expected 1", i, c.tensor(i).element_count());
+      return error(Code::kInvalidArgument, "{} has {} elements, expected 1", c.node.version->inputs[i].name,
+                   c.tensor(i).element_count());
     }
   }
   Suppression s;

@@ -36,7 +36,9 @@ Result<Shape> unpooled_shape(const ir::Attributes& attributes, const Shape& x) {
   const auto kernel = attributes.get_ints("kernel_shape");
   const size_t rank = kernel.size();
   if (x.size() != rank + 2) {
-    return error(Code::kInvalidArgument, "kernel_shape has {} axes for an input of shape {}", rank, to_string(x));
+    return error(Code::kInvalidArgument,
+                 "attribute kernel_shape has {} numbers, expected one for each spatial axis of X {}", rank,
+                 to_string(x));
   }
   TREADLE_ASSIGN(const Ints strides, per_axis(attributes, "strides", rank, 1));
   TREADLE_ASSIGN(const Ints pads, per_axis(attributes, "pads", 2 * rank, 0));
@@ -44,7 +46,8 @@ Result<Shape> unpooled_shape(const ir::Attributes& attributes, const Shape& x) {
   for (size_t d = 0; d < rank; ++d) {
     const Dim size = (x[d + 2] - 1) * strides[d] - pads[d] - pads[rank + d] + kernel[d];
     if (size.is_known() && size.value() < 0)
-      return error(Code::kInvalidArgument, "axis {} would be {}", d, size.value());
+      return error(Code::kInvalidArgument, "spatial axis {} of the result would have size {}, expected 0 or more", d,
+                   size.value());
     out.push_back(size);
   }
   return out;
@@ -148,15 +151,16 @@ Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& bloc
     const __int128 room = static_cast<__int128>(image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
     const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
     if (count > columns) {
-      return error(Code::kInvalidArgument, "the input has {} columns, expected one for each position of the block",
-                   columns);
+      return error(Code::kInvalidArgument,
+                   "input has {} columns, expected one for each position of the block: {} along axis {} of the image",
+                   columns, static_cast<double>(count), d);
     }
     counts.push_back(static_cast<int64_t>(count));
   }
   const auto total = element_count(counts);
   if (!total.ok() || *total != columns) {
-    return error(Code::kInvalidArgument, "the input has {} columns, expected {} positions of the block", columns,
-                 to_string(counts));
+    return error(Code::kInvalidArgument, "input has {} columns, expected one for each of {} positions of the block",
+                 columns, to_string(counts));
   }
   return counts;
 }

@@ -68,7 +68,7 @@ Status infer_prelu(InferContext& ctx) {
     fits = !s.is_known() || s.is_known(1) || !d.is_known() || s.value() == d.value();
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "slope of shape {} does not broadcast to x of shape {}", to_string(*slope),
+  return error(Code::kInvalidArgument, "slope has shape {}, expected one that broadcasts to X, {}", to_string(*slope),
                to_string(*x));
 }
 

@@ -80,7 +80,8 @@ Result<Equation> parse(std::string_view text, std::span<const int64_t> ranks) {
     const bool has_ellipsis = term.find('.') != std::string_view::npos;
     if (ellipsis < 0 || (ellipsis > 0 && !has_ellipsis) || ellipsis >= kLabels - kEllipsis) {
       return error(Code::kInvalidArgument,
-                   "term '{}' of the equation is for another rank, expected that of its input, {}", term, ranks[i]);
+                   "term '{}' of the equation names {} axes, expected one for each axis of input {}: {}", term,
+                   letters(term), i, ranks[i]);
     }
     widest = std::max(widest, ellipsis);
     TREADLE_TRY(parse_term(text, term, ellipsis, equation.inputs.emplace_back()));

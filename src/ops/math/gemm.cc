@@ -126,8 +126,8 @@ Status check_bias(const Shape& bias, const Shape& out) {
     fits = !c.is_known() || c.is_known(1) || !y.is_known() || c.value() == y.value();
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "C of shape {} does not broadcast to the product's shape {}", to_string(bias),
-               to_string(out));
+  return error(Code::kInvalidArgument, "C has shape {}, expected one that broadcasts to the product's, {}",
+               to_string(bias), to_string(out));
 }
 
 Status infer_gemm(InferContext& ctx) {
@@ -148,7 +148,9 @@ Status infer_gemm(InferContext& ctx) {
     const Dim& k = (*a)[a_transposed ? 0 : 1];
     const Dim& rows = (*b)[b_transposed ? 1 : 0];
     if (k.is_known() && rows.is_known() && k.value() != rows.value()) {
-      return error(Code::kInvalidArgument, "A of shape {}{} and B of shape {}{} cannot be multiplied: {} against {}",
+      return error(Code::kInvalidArgument,
+                   "A of shape {}{} and B of shape {}{} cannot be multiplied, expected as many columns of A as rows of "
+                   "B, found {} and {}",
                    to_string(*a), a_transposed ? " (transposed)" : "", to_string(*b),
                    b_transposed ? " (transposed)" : "", k.value(), rows.value());
     }

@@ -45,7 +45,7 @@ Status infer_bit_cast(InferContext& ctx) {
   const int64_t number = ctx.attributes().get_int("to");
   const ElementType to = element_type_from_number(number);
   if (to == ElementType::kUndefined) {
-    return error(Code::kInvalidModel, "attribute to is {}, which is no element type", number);
+    return error(Code::kInvalidModel, "attribute to is {}, expected the number of an element type", number);
   }
   if (!ctx.has_input(0)) return {};
   const ElementType from = ctx.element(0);

@@ -193,17 +193,23 @@ Status infer_product(InferContext& ctx, const Shape* a, const Shape* b) {
   }
   if (a->empty() || b->empty()) {
     return error(Code::kInvalidArgument,
-                 "shapes {} and {} cannot be multiplied: a scalar is no matrix, expected at least one axis",
-                 to_string(*a), to_string(*b));
+                 "A has shape {} and B {}, expected at least one axis each: a scalar is no matrix", to_string(*a),
+                 to_string(*b));
   }
   const Dim& k = a->back();
   const Dim& rows = (*b)[b->size() > 1 ? b->size() - 2 : 0];
   if (k.is_known() && rows.is_known() && k.value() != rows.value()) {
-    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied: {} columns against {} rows",
-                 to_string(*a), to_string(*b), k.value(), rows.value());
+    return error(Code::kInvalidArgument,
+                 "A has shape {} and B {}, expected as many columns of A as rows of B, found {} and {}", to_string(*a),
+                 to_string(*b), k.value(), rows.value());
   }
   auto stack_of = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
-  TREADLE_ASSIGN(Shape out, broadcast(stack_of(*a), stack_of(*b)));
+  auto stack = broadcast(stack_of(*a), stack_of(*b));
+  if (!stack.ok()) {
+    return error(Code::kInvalidArgument, "A has shape {} and B {}, whose axes before the matrices do not fit: {}",
+                 to_string(*a), to_string(*b), std::move(stack).status().message());
+  }
+  Shape out = std::move(stack).value();
   if (a->size() > 1) out.push_back((*a)[a->size() - 2]);
   if (b->size() > 1) out.push_back(b->back());
   ctx.set_output(0, ctx.element(0), std::move(out));

@@ -37,7 +37,8 @@ Status infer_mel(InferContext& ctx) {
     if (!shape) continue;
     const Dim count = element_count(*shape);
     if (count.is_known() && count.value() != 1) {
-      return error(Code::kInvalidArgument, "input {} has shape {}, expected a scalar", i, to_string(*shape));
+      return error(Code::kInvalidArgument, "{} has shape {}, expected a scalar", ctx.node.version->inputs[i].name,
+                   to_string(*shape));
     }
   }
   ctx.set_output(0, type, {floor_div(length, Dim(2)) + Dim(1), bins});

@@ -88,7 +88,8 @@ Result<std::optional<size_t>> dft_axis(const Context& ctx, size_t rank) {
   }
   TREADLE_ASSIGN(const int64_t at, normalize_axis(axis, static_cast<int64_t>(rank)));
   if (static_cast<size_t>(at) + 1 == rank) {
-    return error(Code::kInvalidArgument, "axis is {}, which holds real and imaginary parts", axis);
+    return error(Code::kInvalidArgument,
+                 "axis is {}, expected another one than the last, which holds real and imaginary parts", axis);
   }
   return std::optional<size_t>(static_cast<size_t>(at));
 }
@@ -236,8 +237,8 @@ Status infer_stft(InferContext& ctx) {
   if (ctx.has_input(kFrame)) {
     TREADLE_ASSIGN(const Dim given, read_size(ctx, kFrame, "frame_length"));
     if (given.is_known() && frame.is_known() && given.value() != frame.value()) {
-      return error(Code::kInvalidArgument, "frame_length is {}, the window has {} elements", given.value(),
-                   frame.value());
+      return error(Code::kInvalidArgument, "frame_length is {}, expected the number of elements of the window, {}",
+                   given.value(), frame.value());
     }
     if (!given.is_unknown()) frame = given;
   }

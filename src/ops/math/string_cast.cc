@@ -120,7 +120,8 @@ Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& o
     for (size_t i = 0; i < count; ++i) {
       const String& text = in.data<String>()[i];
       if (!parse_element(trimmed(text), out.type(), bytes + i * byte_width(out.type()), options)) {
-        return error(Code::kRuntime, "cannot read '{}' (element {}) as {}", text, i, name(out.type()));
+        return error(Code::kRuntime, "input[{}] is '{}', expected the text of a number of type {}", i, text,
+                     name(out.type()));
       }
       if (stop.after(kNumberNs + kByteNs * static_cast<double>(text.size()))) return stopped();
     }

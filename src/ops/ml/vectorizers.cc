@@ -43,7 +43,8 @@ Status infer_feature_vectorizer(InferContext& ctx) {
       TREADLE_TRY(check_rows(*x));
       const Dim count = row_count(*x);
       if (rows.is_known() && count.is_known() && rows.value() != count.value()) {
-        return error(Code::kInvalidArgument, "input {} has {} rows, expected {}", i, count.value(), rows.value());
+        return error(Code::kInvalidArgument, "input {} has {} rows, expected those of the inputs before it: {}", i,
+                     count.value(), rows.value());
       }
       if (!rows.is_known()) rows = count;
     }
@@ -193,7 +194,8 @@ Status parse_number(std::string_view text, T& number) {
   while (begin < end && (*begin == ' ' || *begin == '\t' || *begin == '+')) ++begin;
   const auto [stop, problem] = std::from_chars(begin, end, number);
   if (problem == std::errc() && stop == end) return {};
-  return error(Code::kRuntime, "'{}' is no {}", text, std::is_integral_v<T> ? "integer" : "number");
+  return error(Code::kRuntime, "found '{}', expected the text of {}", text,
+               std::is_integral_v<T> ? "an integer" : "a number");
 }
 
 Status cast_element(const Tensor& from, int64_t i, Tensor& to, int64_t at) {

@@ -6,6 +6,7 @@
 
 #include "op/axis_rules.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "op/pieces.h"
 #include "op/work.h"
 #include "ops/nn/window.h"
@@ -28,8 +29,11 @@ Status check_field(const InferContext& ctx, size_t i, const Dim& parts) {
   const Type& out = ctx.outputs[0];
   for (size_t d = 2; fits && out.has_shape && d < shape->size(); ++d) fits = !differ((*shape)[d], out.shape[d]);
   if (fits) return {};
-  return error(Code::kInvalidArgument, "{} has shape {}, expected {} parts for the output {}",
-               i == kOffset ? "offset" : "mask", to_string(*shape), parts.to_string(), out.to_string());
+  Shape expected = out.has_shape ? out.shape : unknown_shape(data->size());
+  expected[0] = (*data)[0];
+  expected[1] = parts;
+  return error(Code::kInvalidArgument, "{} has shape {}, expected {}", i == kOffset ? "offset" : "mask",
+               to_string(*shape), to_string(expected));
 }
 
 Status infer_deform_conv(InferContext& ctx) {

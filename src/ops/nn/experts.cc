@@ -388,7 +388,11 @@ Status check_routing(const InferContext& ctx) {
                  tokens.to_string());
   }
   const int64_t most = router && (*router)[1].is_known() ? (*router)[1].value() : std::numeric_limits<int64_t>::max();
-  if (k < 1 || k > most) return error(Code::kInvalidModel, "attribute k is {}, expected 1 to the number of experts", k);
+  if (k < 1) return error(Code::kInvalidModel, "attribute k is {}, expected 1 or more", k);
+  if (k > most) {
+    return error(Code::kInvalidModel, "attribute k is {}, expected 1 to {}: the experts that router_probs has", k,
+                 most);
+  }
   return {};
 }
 

@@ -25,16 +25,17 @@ Status infer_grouped(InferContext& ctx) {
   TREADLE_TRY(check_rank(groups, 2, "group_indices", "[M,S]"));
   TREADLE_TRY(check_rank(bias, 2, "bias", "[G,N]"));
   if (x && w && differ((*x)[1], (*w)[1])) {
-    return error(Code::kInvalidArgument, "the rows of input {} do not fit the matrices of weights {}", to_string(*x),
-                 to_string(*w));
+    return error(Code::kInvalidArgument,
+                 "weights has shape {}, expected [G,{},N]: matrices with a row for each column of input {}",
+                 to_string(*w), (*x)[1].to_string(), to_string(*x));
   }
   if (x && groups && differ((*x)[0], (*groups)[0])) {
-    return error(Code::kInvalidArgument, "input {} and group_indices {} have different numbers of rows", to_string(*x),
-                 to_string(*groups));
+    return error(Code::kInvalidArgument, "group_indices has shape {}, expected [{},S]: a row for each row of input {}",
+                 to_string(*groups), (*x)[0].to_string(), to_string(*x));
   }
   if (w && bias && (differ((*w)[0], (*bias)[0]) || differ((*w)[2], (*bias)[1]))) {
-    return error(Code::kInvalidArgument, "bias {} does not fit weights {}: expected [G,N] of [G,K,N]", to_string(*bias),
-                 to_string(*w));
+    return error(Code::kInvalidArgument, "bias has shape {}, expected [{},{}]: a row for each matrix of weights {}",
+                 to_string(*bias), (*w)[0].to_string(), (*w)[2].to_string(), to_string(*w));
   }
   const Dim rows = x ? (*x)[0] : groups ? (*groups)[0] : Dim();
   ctx.set_output(0, ctx.element(kRows), {rows, groups ? (*groups)[1] : Dim(), w ? (*w)[2] : Dim()});

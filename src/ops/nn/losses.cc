@@ -33,8 +33,9 @@ Status check_shapes(const InferContext& ctx) {
     bool fits = labels->size() + 1 == scores->size();
     for (size_t i = 0; fits && i < labels->size(); ++i) fits = !differ((*labels)[i], (*scores)[i == 0 ? 0 : i + 1]);
     if (!fits) {
-      return error(Code::kInvalidArgument, "labels have shape {}, expected that of the scores, {}, without its axis 1",
-                   to_string(*labels), to_string(*scores));
+      return error(Code::kInvalidArgument, "{} has shape {}, expected that of {}, {}, without its axis 1",
+                   ctx.node.version->inputs[kLabels].name, to_string(*labels), ctx.node.version->inputs[kScores].name,
+                   to_string(*scores));
     }
   }
   if (!weights) return {};
@@ -77,6 +78,7 @@ struct LossState {
   int64_t ignored = 0;
   kernels::TileConverter label, narrow;
   size_t label_width = 8;
+  const char* label_name = nullptr;
   size_t weights = 0;  // offset in scratch, as doubles
   uint32_t output = 2, scratch = 3;
 };
@@ -108,7 +110,7 @@ uint32_t run_loss(const void* state, void* const* slots, const uint32_t* operand
     double loss = 0;
     if (!s.has_ignored || label != s.ignored) {
       if (label < 0 || label >= static_cast<int64_t>(classes)) {
-        return refuse_element({"labels", static_cast<int64_t>(i)}, label, 0, static_cast<int64_t>(classes) - 1);
+        return refuse_element({s.label_name, static_cast<int64_t>(i)}, label, 0, static_cast<int64_t>(classes) - 1);
       }
       const auto c = static_cast<size_t>(label);
       const double weight = weights ? weights[c] : 1;
@@ -137,6 +139,7 @@ Status prepare_loss(PrepareContext& ctx) {
   s->has_weights = ctx.has_input(kWeights);
   s->label = kernels::make_converter(ctx.inputs[kLabels].type, ElementType::kInt64);
   s->label_width = byte_width(ctx.inputs[kLabels].type);
+  s->label_name = ctx.node.version->inputs[kLabels].name.c_str();
   s->narrow = kernels::make_converter(ElementType::kDouble, scores.type);
   ScratchLayout scratch;
   if (s->has_weights) s->weights = scratch.add(s->view.n * sizeof(double));

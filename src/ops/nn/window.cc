@@ -64,7 +64,7 @@ Result<Dim> Window::positions(size_t axis, const Dim& input, const Dim& kernel_s
   if (room.is_known() && room.value() < 0) {
     return error(
         Code::kInvalidArgument,
-        "the window reaches over {} elements of spatial axis {}, expected at most those that it has with its pads: {}",
+        "the kernel covers {} elements of spatial axis {} of the input, expected at most {}: its size with its padding",
         extent(axis, kernel_size).to_string(), axis, padded.to_string());
   }
   if (!ceil || auto_pad == AutoPad::kValid) return floor_div(room, step) + Dim(1);

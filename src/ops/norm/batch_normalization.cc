@@ -41,8 +41,8 @@ Status infer_batch_norm(InferContext& ctx) {
     const Shape* s = ctx.shape(i);
     if (!s || ctx.attributes().get_int("spatial", 1) == 0) continue;
     if (s->size() != 1 || ((*s)[0].is_known() && channels.is_known() && (*s)[0].value() != channels.value())) {
-      return error(Code::kInvalidArgument, "input {} has shape {}, expected [{}]", i, to_string(*s),
-                   channels.to_string());
+      return error(Code::kInvalidArgument, "{} has shape {}, expected [{}]", ctx.node.version->inputs[i].name,
+                   to_string(*s), channels.is_known() ? channels.to_string() : "C");
     }
   }
   for (size_t i = 1; i < ctx.outputs.size(); ++i) {

@@ -30,8 +30,8 @@ enum Output : size_t { kResult, kMaskIndex, kSum };
 Status check_rank(const InferContext& ctx, size_t i, size_t rank) {
   const Shape* shape = ctx.shape(i);
   if (!shape || shape->size() == rank) return {};
-  return error(Code::kInvalidArgument, "{} has shape {}, expected {} dimensions", ctx.node.version->inputs[i].name,
-               to_string(*shape), rank);
+  return error(Code::kInvalidArgument, "{} has shape {}, expected {}", ctx.node.version->inputs[i].name,
+               to_string(*shape), rank == 1 ? "1 dimension" : "2 dimensions");
 }
 
 Status check_ids(const InferContext& ctx, size_t i, const Shape& ids, bool may_repeat) {

@@ -40,8 +40,9 @@ Status check_skip(const Shape& x, const Shape& skip, bool channels_last) {
     }
   }
   if (fits) return {};
-  return error(Code::kInvalidArgument, "skip has shape {}, expected one that fits X of shape {}", to_string(skip),
-               to_string(x));
+  return error(Code::kInvalidArgument,
+               "skip has shape {}, expected that of X, {}, or one number for each channel: [{},{}]", to_string(skip),
+               to_string(x), x[0].to_string(), x[channels_last ? 3 : 1].to_string());
 }
 
 Status infer_group_norm(InferContext& ctx) {

@@ -76,8 +76,8 @@ Status check_parameters(InferContext& ctx, const Dim& expected) {
     const Shape* s = ctx.shape(i);
     if (!s) continue;
     if (s->size() != 1 || ((*s)[0].is_known() && expected.is_known() && (*s)[0].value() != expected.value())) {
-      return error(Code::kInvalidArgument, "{} has shape {}, expected [{}]", i == 1 ? "scale" : "bias", to_string(*s),
-                   expected.to_string());
+      return error(Code::kInvalidArgument, "{} has shape {}, expected [{}]", ctx.node.version->inputs[i].name,
+                   to_string(*s), expected.to_string());
     }
   }
   return {};

@@ -26,8 +26,9 @@ Status check_scale(const InferContext& ctx, int64_t axis) {
       fits = one || (static_cast<int64_t>(at) >= axis && (!x[at].is_known() || x[at].value() == have.value()));
     }
     if (!fits) {
-      return error(Code::kInvalidArgument, "{} of shape {} does not broadcast to the normalised axes of {} (axis {})",
-                   i == 1 ? "scale" : "bias", to_string(*s), to_string(x), axis);
+      return error(Code::kInvalidArgument,
+                   "{} has shape {}, expected one that broadcasts to the normalised axes of {}: from axis {} on",
+                   ctx.node.version->inputs[i].name, to_string(*s), to_string(x), axis);
     }
   }
   return {};

@@ -56,7 +56,7 @@ Status infer_skip_norm(InferContext& ctx) {
     ctx.set_output(i, ElementType::kFloat, std::move(rows));
   }
   if (!x) return {};
-  if (x->empty()) return error(Code::kInvalidArgument, "input is a single number and has no last axis");
+  if (x->empty()) return error(Code::kInvalidArgument, "input is a scalar, expected at least one axis");
   if (const Shape* skip = ctx.shape(kSkip)) TREADLE_TRY(check_skip(*x, *skip));
   for (size_t i = kGamma; i < ctx.inputs.size(); ++i) {
     const Shape* parameter = ctx.shape(i);

@@ -47,13 +47,13 @@ Status infer_get_element(InferContext& c) {
 }
 
 Status compute_get_element(ComputeContext& c) {
-  if (!c.has_input(0)) return error(Code::kRuntime, "the optional is empty, it has no element to get");
+  if (!c.has_input(0)) return error(Code::kRuntime, "the optional is empty, expected one with an element");
   if (c.inputs[0].kind() != AnyValue::Kind::kOptional) {
     c.outputs[0] = c.inputs[0];
     return {};
   }
   const Optional& optional = c.inputs[0].optional();
-  if (!optional.value) return error(Code::kRuntime, "the optional is empty, it has no element to get");
+  if (!optional.value) return error(Code::kRuntime, "the optional is empty, expected one with an element");
   c.outputs[0] = *optional.value;
   return {};
 }

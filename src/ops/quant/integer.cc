@@ -89,7 +89,7 @@ enum GemmInput : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale,
 
 Status infer_gemm(InferContext& ctx) {
   if (ctx.has_input(kYZero) && !ctx.has_input(kYScale)) {
-    return error(Code::kInvalidModel, "y_zero_point is there without y_scale");
+    return error(Code::kInvalidModel, "y_scale is left out, expected it beside y_zero_point");
   }
   TREADLE_TRY(infer_as(ctx, "Gemm", {kA, kB, kC}));
   const Shape* result = ctx.outputs[0].has_shape ? &ctx.outputs[0].shape : nullptr;

@@ -20,12 +20,16 @@ Result<Shape> product_shape(const Shape& a, const Shape& b) {
   const Dim k = fits ? a.back() : Dim();
   const Dim rows = fits ? b[b.size() > 1 ? b.size() - 2 : 0] : Dim();
   if (!fits || (k.is_known() && rows.is_known() && k.value() != rows.value())) {
-    return error(Code::kInvalidArgument,
-                 "shapes {} and {} cannot be multiplied, expected as many columns of the first as rows of the second",
+    return error(Code::kInvalidArgument, "A has shape {} and B {}, expected as many columns of A as rows of B",
                  to_string(a), to_string(b));
   }
   auto stack_of = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
-  TREADLE_ASSIGN(Shape out, broadcast(stack_of(a), stack_of(b)));
+  auto stack = broadcast(stack_of(a), stack_of(b));
+  if (!stack.ok()) {
+    return error(Code::kInvalidArgument, "A has shape {} and B {}, whose axes before the matrices do not fit: {}",
+                 to_string(a), to_string(b), std::move(stack).status().message());
+  }
+  Shape out = std::move(stack).value();
   if (a.size() > 1) out.push_back(a[a.size() - 2]);
   if (b.size() > 1) out.push_back(b.back());
   return out;

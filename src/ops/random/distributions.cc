@@ -35,7 +35,7 @@ Result<ElementType> result_type(const InferContext& ctx, ElementType otherwise) 
 Status infer_shaped(InferContext& ctx) {
   Shape shape;
   for (const int64_t size : ctx.attributes().get_ints("shape")) {
-    if (size < 0) return error(Code::kInvalidModel, "attribute shape has the size {}", size);
+    if (size < 0) return error(Code::kInvalidModel, "attribute shape holds {}, expected 0 or more", size);
     shape.push_back(size);
   }
   TREADLE_ASSIGN(const ElementType type, result_type(ctx, ElementType::kFloat));
@@ -256,7 +256,7 @@ uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* 
 
 Status infer_multinomial(InferContext& ctx) {
   const int64_t samples = ctx.attributes().get_int("sample_size", 1);
-  if (samples < 0) return error(Code::kInvalidModel, "attribute sample_size is {}", samples);
+  if (samples < 0) return error(Code::kInvalidModel, "attribute sample_size is {}, expected 0 or more", samples);
   TREADLE_ASSIGN(const ElementType type, result_type(ctx, ElementType::kInt32));
   Dim batch;
   if (const Shape* shape = ctx.shape(0)) {
@@ -277,7 +277,8 @@ Status prepare_multinomial(PrepareContext& ctx) {
   s->classes = static_cast<size_t>(in.dims[1]);
   s->samples = static_cast<size_t>(out.dims[1]);
   if (s->classes == 0 && out.element_count() > 0) {
-    return error(Code::kInvalidArgument, "input has shape {}: there are no classes to draw from", to_string(in.dims));
+    return error(Code::kInvalidArgument, "input has shape {}, expected at least one class to draw from",
+                 to_string(in.dims));
   }
   s->in_width = byte_width(in.type);
   s->out_width = byte_width(out.type);

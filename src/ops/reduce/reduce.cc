@@ -20,7 +20,7 @@ using Reduced = InlineVector<bool, 8>;  // by dimension
 Result<Reduced> reduced_dimensions(const ir::Attributes& attributes, std::span<const int64_t> axes, size_t rank) {
   Reduced reduced(rank, axes.empty() && attributes.get_int("noop_with_empty_axes") == 0);
   for (int64_t axis : axes) {
-    TREADLE_ASSIGN(const int64_t d, normalize_axis(axis, static_cast<int64_t>(rank)));
+    TREADLE_ASSIGN(const int64_t d, normalize_axis(axis, static_cast<int64_t>(rank), "axes"));
     reduced[static_cast<size_t>(d)] = true;
   }
   return reduced;

@@ -16,6 +16,10 @@ Status check_shape(const InferContext& ctx, size_t i, std::string_view name, std
     fits = !want.is_known() || !(*shape)[axis].is_known() || want.value() == (*shape)[axis].value();
   }
   if (fits) return {};
+  if (shape->size() != expected.size()) {
+    return error(Code::kInvalidArgument, "{} has shape {}, expected {} dimensions", name, to_string(*shape),
+                 expected.size());
+  }
   return error(Code::kInvalidArgument, "{} has shape {}, expected {}", name, to_string(*shape),
                to_string(Shape(expected)));
 }

@@ -39,8 +39,8 @@ Status check_position(const InferContext& c, size_t i) {
 
 Status check_element(const Type& expected, const AnyValue& value) {
   if (!value.is_tensor() || !expected.is_tensor() || expected.element == value.tensor().type()) return {};
-  return error(Code::kInvalidArgument, "a {} tensor cannot join a sequence of {}", name(value.tensor().type()),
-               expected.to_string());
+  return error(Code::kInvalidArgument, "tensor has elements of type {}, expected those of the sequence, {}",
+               name(value.tensor().type()), expected.to_string());
 }
 
 // --- SequenceConstruct, SequenceEmpty
@@ -64,7 +64,8 @@ Status compute_construct(ComputeContext& c) {
 Result<Type> empty_element(const ir::Attributes& attributes) {
   const int64_t number = attributes.get_int("dtype", static_cast<int64_t>(ElementType::kFloat));
   const ElementType type = element_type_from_number(number);
-  if (type == ElementType::kUndefined) return error(Code::kInvalidModel, "dtype {} is no element type", number);
+  if (type == ElementType::kUndefined)
+    return error(Code::kInvalidModel, "attribute dtype is {}, expected the number of an element type", number);
   return Type::tensor(type);
 }
 
@@ -141,7 +142,8 @@ Status infer_erase(InferContext& c) {
 
 Status compute_erase(ComputeContext& c) {
   const Sequence& sequence = c.inputs[0].sequence();
-  if (sequence.size() == 0) return error(Code::kRuntime, "the sequence is empty, there is nothing to erase");
+  if (sequence.size() == 0)
+    return error(Code::kRuntime, "the sequence is empty, expected at least one element to erase");
   size_t position = sequence.size() - 1;
   if (c.has_input(1)) {
     TREADLE_ASSIGN(position, position_of(c.tensor(1), sequence.size(), false));

@@ -168,8 +168,9 @@ Result<Dims> joined_dims(std::span<const AnyValue> elements, int64_t axis, bool 
     bool agrees = own.size() == dims.size() && value.tensor().type() == first.type();
     for (size_t d = 0; agrees && d < dims.size(); ++d) agrees = static_cast<int64_t>(d) == axis || own[d] == dims[d];
     if (!agrees) {
-      return error(Code::kRuntime, "elements of {}{} and {}{} cannot be joined along axis {}", name(first.type()),
-                   to_string(first.dims()), name(value.tensor().type()), to_string(value.tensor().dims()), axis);
+      return error(Code::kRuntime, "an element of the sequence is {}{}, expected {}{} but for the size of axis {}",
+                   name(value.tensor().type()), to_string(value.tensor().dims()), name(first.type()),
+                   to_string(first.dims()), axis);
     }
     dims[static_cast<size_t>(axis)] += own[static_cast<size_t>(axis)];
   }
@@ -178,7 +179,8 @@ Result<Dims> joined_dims(std::span<const AnyValue> elements, int64_t axis, bool 
 
 Status compute_concat_from_sequence(ComputeContext& c) {
   const Sequence& sequence = c.inputs[0].sequence();
-  if (sequence.size() == 0) return error(Code::kRuntime, "the sequence is empty, there is nothing to join");
+  if (sequence.size() == 0)
+    return error(Code::kRuntime, "the sequence is empty, expected at least one element to join");
   const auto elements = sequence.elements();
   const Tensor& first = elements[0].tensor();
   const bool stack = c.attributes().get_int("new_axis", 0) != 0;

@@ -18,7 +18,7 @@ Status check_square(const Shape& shape) {
   const bool square = rank >= 2 && (!shape[rank - 1].is_known() || !shape[rank - 2].is_known() ||
                                     same(shape[rank - 1], shape[rank - 2]));
   if (square) return {};
-  return error(Code::kInvalidArgument, "expected square matrices, found shape {}", to_string(shape));
+  return error(Code::kInvalidArgument, "X has shape {}, expected square matrices [...,M,M]", to_string(shape));
 }
 
 Status infer_det(InferContext& c) {

@@ -102,7 +102,12 @@ Status infer_expand(InferContext& c) {
     if (d.is_known() && d.value() < 0)
       return error(Code::kInvalidArgument, "shape holds {}, expected sizes of at least 0", d.value());
   }
-  TREADLE_ASSIGN(Shape out, broadcast(*shape, *target));
+  auto both = broadcast(*shape, *target);
+  if (!both.ok()) {
+    return error(Code::kInvalidArgument, "the shape of input and the contents of shape: {}",
+                 std::move(both).status().message());
+  }
+  Shape out = std::move(both).value();
   if (c.wants_symbols(0) && out.size() <= 1) {
     const int64_t count = out.empty() ? 1 : out[0].value_or(-1);
     const auto values = c.dims_value(0);

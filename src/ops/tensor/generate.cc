@@ -26,7 +26,7 @@ using tensor_ops::with_width;
 // --- Range
 
 Result<int64_t> integer_count(int64_t start, int64_t limit, int64_t delta) {
-  if (delta == 0) return error(Code::kInvalidArgument, "delta is 0");
+  if (delta == 0) return error(Code::kInvalidArgument, "delta is 0, expected another number");
   const __int128 span = delta > 0 ? static_cast<__int128>(limit) - start : static_cast<__int128>(start) - limit;
   const __int128 step = delta > 0 ? static_cast<__int128>(delta) : -static_cast<__int128>(delta);
   const __int128 count = span <= 0 ? 0 : (span + step - 1) / step;
@@ -37,7 +37,9 @@ Result<int64_t> integer_count(int64_t start, int64_t limit, int64_t delta) {
 Result<int64_t> float_count(double start, double limit, double delta) {
   const double count = std::ceil((limit - start) / delta);
   if (delta == 0 || std::isnan(count)) {
-    return error(Code::kInvalidArgument, "a range from {} to {} by {} has no length", start, limit, delta);
+    return error(Code::kInvalidArgument,
+                 "start, limit and delta are {}, {} and {}, expected numbers that make a range of some length", start,
+                 limit, delta);
   }
   if (count > 4.6e18) return error(Code::kLimit, "a range from {} to {} by {} is too long", start, limit, delta);
   return count > 0 ? static_cast<int64_t>(count) : 0;
@@ -47,7 +49,8 @@ Status check_scalars(const InferContext& c) {
   for (size_t i = 0; i < 3; ++i) {
     const Dim count = length_of(c, i);
     if (count.is_known() && count.value() != 1) {
-      return error(Code::kInvalidArgument, "input {} of Range has {} elements, expected 1", i, count.value());
+      return error(Code::kInvalidArgument, "{} has {} elements, expected 1", c.node.version->inputs[i].name,
+                   count.value());
     }
   }
   return {};
@@ -220,7 +223,8 @@ Result<ElementType> eye_type(const InferContext& c) {
   if (!dtype) return c.element(0);
   const ElementType type = element_type_from_number(dtype->as_int());
   if (type == ElementType::kUndefined || !types::kNumericBoolBf16.contains(type)) {
-    return error(Code::kInvalidModel, "dtype {} is not a numeric type or bool", dtype->as_int());
+    return error(Code::kInvalidModel, "attribute dtype is {}, expected the number of a numeric type or of bool",
+                 dtype->as_int());
   }
   return type;
 }

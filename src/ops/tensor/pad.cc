@@ -175,7 +175,8 @@ Result<Ints> padded_axes(const IntList& axes, int64_t rank) {
 
 Status check_pad_count(size_t pads, size_t axes) {
   if (pads == 2 * axes) return {};
-  return error(Code::kInvalidArgument, "{} pads for {} axes, expected {}", pads, axes, 2 * axes);
+  return error(Code::kInvalidArgument, "pads has {} elements, expected {}: two for each of {} axes", pads, 2 * axes,
+               axes);
 }
 
 // Pads wherever they come from, without a copy where they are known.

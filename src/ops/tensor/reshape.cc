@@ -38,11 +38,14 @@ Result<Dim> deduced_size(const Shape& input, const Shape& target, size_t deduced
   }
   const Dim total = element_count(left);
   if (rest.is_known(0)) {
-    return error(Code::kInvalidArgument, "-1 in shape {} is ambiguous beside a size of 0", to_string(target));
+    return error(Code::kInvalidArgument, "shape is {}, expected no -1 beside a size of 0: any size would fit",
+                 to_string(target));
   }
   if (total.is_known() && rest.is_known() && total.value() % rest.value() != 0) {
-    return error(Code::kInvalidArgument, "{} elements of shape {} do not fill a multiple of {}",
-                 element_count(input).to_string(), to_string(input), rest.value());
+    return error(
+        Code::kInvalidArgument,
+        "an input of shape {} has {} elements, expected a multiple of {}: the product of the sizes that shape states",
+        to_string(input), element_count(input).to_string(), rest.value());
   }
   return floor_div(total, rest);
 }
@@ -60,12 +63,14 @@ Result<Shape> reshaped(const Shape* input, Shape target, bool allow_zero) {
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i].is_known(0) && !allow_zero) {
       if (input && i >= input->size()) {
-        return error(Code::kInvalidArgument, "0 at position {} keeps a size that shape {} does not have", i,
+        return error(Code::kInvalidArgument,
+                     "shape holds 0 at position {}, expected an axis of input {} there, whose size is kept", i,
                      to_string(*input));
       }
       target[i] = input ? (*input)[i] : Dim::unknown();
     } else if (target[i].is_known(-1)) {
-      if (deduced != target.size()) return error(Code::kInvalidArgument, "more than one -1 in a shape");
+      if (deduced != target.size())
+        return error(Code::kInvalidArgument, "shape holds -1 more than once, expected it at most once");
       deduced = i;
       target[i] = Dim::unknown();
     } else if (target[i].is_known() && target[i].value() < -1) {
@@ -141,8 +146,8 @@ Result<Shape> squeezed(const Shape& shape, const Ints& axes) {
     if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end()) {
       out.push_back(shape[i]);
     } else if (shape[i].is_known() && shape[i].value() != 1) {
-      return error(Code::kInvalidArgument, "axis {} of shape {} has size {}, only 1 can be squeezed", i,
-                   to_string(shape), shape[i].value());
+      return error(Code::kInvalidArgument, "axis {} of shape {} has size {}, expected 1: no other axis can be squeezed",
+                   i, to_string(shape), shape[i].value());
     }
   }
   return out;

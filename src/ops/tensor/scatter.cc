@@ -150,7 +150,9 @@ Status infer_scatter_nd(InferContext& c) {
   const Shape *data = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
   c.set_output(0, c.input(0));
   if (!data || !indices) return {};
-  if (data->empty() || indices->empty()) return error(Code::kInvalidArgument, "data or indices are a scalar");
+  if (data->empty() || indices->empty())
+    return error(Code::kInvalidArgument, "data has shape {} and indices {}, expected at least one axis each",
+                 to_string(*data), to_string(*indices));
   const Dim& depth = indices->back();
   if (!depth.is_known()) return {};
   if (depth.value() < 0 || static_cast<size_t>(depth.value()) > data->size()) {
@@ -231,7 +233,7 @@ Status infer_tensor_scatter(InferContext& c) {
   if (!cache) return {};
   TREADLE_ASSIGN(const int64_t axis,
                  normalize_axis(c.attributes().get_int("axis", -2), static_cast<int64_t>(cache->size())));
-  if (axis == 0) return error(Code::kInvalidArgument, "axis is 0, which is the batch");
+  if (axis == 0) return error(Code::kInvalidArgument, "axis is 0, expected another one than the batch");
   if (const Shape* starts = c.shape(2); starts && (starts->size() != 1 || differ((*starts)[0], (*cache)[0]))) {
     return error(Code::kInvalidArgument, "write_indices has shape {}, expected [{}], the batch size of the cache",
                  to_string(*starts), (*cache)[0].to_string());

@@ -91,7 +91,7 @@ Status check_lengths(size_t starts, size_t ends, const IntList& axes, const IntL
                  steps.known() ? steps.values.size() : starts);
   }
   for (int64_t step : steps.values) {
-    if (step == 0) return error(Code::kInvalidArgument, "a step is 0");
+    if (step == 0) return error(Code::kInvalidArgument, "steps holds 0, expected other numbers");
   }
   return {};
 }

@@ -42,7 +42,8 @@ Status infer_top_k(InferContext& c) {
   Shape out = *shape;
   Dim& size = out[static_cast<size_t>(axis)];
   if (k.is_known() && size.is_known() && k.value() > size.value()) {
-    return error(Code::kInvalidArgument, "k is {}, but axis {} has only {} elements", k.value(), axis, size.value());
+    return error(Code::kInvalidArgument, "k is {}, expected 0 to {}: the size of axis {}", k.value(), size.value(),
+                 axis);
   }
   size = k;
   c.set_output(0, c.element(0), out);

@@ -121,7 +121,7 @@ Status infer_depth_to_space(InferContext& c) {
   const Shape* in = c.shape(0);
   if (!in) return c.set_output(0, c.element(0), unknown_shape(4)), Status();
   TREADLE_TRY(check_images(*in));
-  TREADLE_ASSIGN(Dim channels, divided((*in)[1], b * b, "the number of channels"));
+  TREADLE_ASSIGN(Dim channels, divided((*in)[1], b * b, "the number of channels of input"));
   c.set_output(0, c.element(0), {(*in)[0], std::move(channels), (*in)[2] * b, (*in)[3] * b});
   return {};
 }
@@ -132,8 +132,8 @@ Status infer_space_to_depth(InferContext& c) {
   const Shape* in = c.shape(0);
   if (!in) return c.set_output(0, c.element(0), unknown_shape(4)), Status();
   TREADLE_TRY(check_images(*in));
-  TREADLE_ASSIGN(Dim height, divided((*in)[2], b, "the height"));
-  TREADLE_ASSIGN(Dim width, divided((*in)[3], b, "the width"));
+  TREADLE_ASSIGN(Dim height, divided((*in)[2], b, "the height of input"));
+  TREADLE_ASSIGN(Dim width, divided((*in)[3], b, "the width of input"));
   c.set_output(0, c.element(0), {(*in)[0], (*in)[1] * (b * b), std::move(height), std::move(width)});
   return {};
 }

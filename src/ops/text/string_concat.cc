@@ -14,7 +14,9 @@ Status infer_string_concat(InferContext& ctx) {
   const Shape* x = ctx.shape(0);
   const Shape* y = ctx.shape(1);
   if (!x || !y) return ctx.set_output(0, ElementType::kString), Status();
-  TREADLE_ASSIGN(Shape z, broadcast(*x, *y));
+  auto both = broadcast(*x, *y);
+  if (!both.ok()) return error(Code::kInvalidArgument, "X and Y: {}", std::move(both).status().message());
+  Shape z = std::move(both).value();
   ctx.set_output(0, ElementType::kString, std::move(z));
   return {};
 }

@@ -174,18 +174,23 @@ Status infer_optimizer(InferContext& ctx) {
   }
   for (size_t group = 0; group < groups; ++group) {
     Type type;
+    size_t first = 0;  // the input that says the type
     for (size_t part = 0; part < kParts; ++part) {
       const size_t at = kFirst + part * groups + group;
       if (!ctx.has_input(at)) continue;
-      if (!type.is_known()) type = ctx.input(at);
+      if (!type.is_known()) {
+        type = ctx.input(at);
+        first = at;
+      }
       const Shape* shape = ctx.shape(at);
       bool fits = ctx.element(at) == type.element && (!shape || !type.has_shape || shape->size() == type.shape.size());
       for (size_t d = 0; fits && shape && type.has_shape && d < shape->size(); ++d) {
         fits = !differ((*shape)[d], type.shape[d]);
       }
       if (!fits) {
-        return error(Code::kInvalidArgument, "input {} is {}, expected {} as the tensor that it belongs to", at,
-                     ctx.input(at).to_string(), type.to_string());
+        return error(Code::kInvalidArgument,
+                     "input {} is {}, expected the type of input {}, {}: both belong to one tensor that is trained", at,
+                     ctx.input(at).to_string(), first, type.to_string());
       }
     }
     if (!type.is_known()) continue;

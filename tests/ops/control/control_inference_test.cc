@@ -79,7 +79,8 @@ TEST(Scan, MergesTheLengthsOfItsInputs) {
   ASSERT_TRUE(agree.status.ok()) << agree.status.to_string();
   EXPECT_EQ(agree.outputs[0].to_string(), "tensor(float)[7]");
   const auto differ = infer("Scan", 16, {floats({6}), floats({7})}, 1, bodies, {scan_inputs(2)});
-  EXPECT_THAT(differ.status.message(), HasSubstr("scan input 1 has length 7, the ones before it have 6"));
+  EXPECT_THAT(differ.status.message(),
+              HasSubstr("scan input 1 has length 7, expected that of the scan inputs before it, 6"));
 }
 
 TEST(Scan, Version8HasABatchAxisThatTheBodyDoesNotSee) {
