@@ -23,6 +23,10 @@ bool stop_requested() {
   return current_source && current_source->requested();
 }
 
+bool was_stopped() {
+  return current_source && current_source->stopped();
+}
+
 void Pace::done(double units) {
   constexpr double kLeast = 1e-3;  // however late the clock is: another process may have had the processor
   const Clock::time_point now = Clock::now();

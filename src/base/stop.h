@@ -34,7 +34,9 @@ inline constexpr double kShortNs = kStopCheckNs / 4;
 class StopSource {
  public:
   explicit StopSource(StopCheck check) : check_(check) {}
+  // Once the answer was yes it stays yes: some work may have ended early because of it.
   bool requested() {
+    if (stopped()) return true;
     if (!check_.should_stop || !check_.should_stop(check_.context)) return false;
     stopped_.store(true, std::memory_order_relaxed);
     return true;
@@ -54,6 +56,9 @@ class StopSource {
 
 // Asks now. Takes as long as looking at a clock.
 bool stop_requested();
+// Whether the answer to an earlier question was yes: results of the calling thread's work may be half written. Whoever
+// keeps a result looks here first.
+bool was_stopped();
 
 // How much work to do in one piece. An estimate of what it takes may be far too low, so the first pieces are short, and
 // tell by the clock how long the others may be; none takes longer than estimated to take kStopCheckNs.
@@ -87,6 +92,25 @@ class StopPoll {
 
   Pace pace_{kStopCheckNs};
   double left_ = pace_.next();
+};
+
+// For loops whose steps take about a nanosecond each: asks `stop` for many of them at once, and counts in a register.
+class StepPoll {
+ public:
+  StepPoll(StopPoll& stop, double ns) : stop_(stop), ns_(kSteps * ns) {}
+  // One step more; true: it was told to stop.
+  bool after_step() {
+    if (--left_ > 0) return false;
+    left_ = kSteps;
+    return stop_.after(ns_);
+  }
+
+ private:
+  static constexpr int kSteps = 1024;
+
+  StopPoll& stop_;
+  const double ns_;
+  int left_ = kSteps;
 };
 
 // What a function returns that was told to stop. Whoever set the limit says which it was.

@@ -92,6 +92,29 @@ TEST(InPieces, NothingStopsWhatIsKept) {
   EXPECT_EQ(pieces_of(3, 2 * kStopCheckNs, done).size(), 1u);
 }
 
+TEST(InPieces, StepsAreAskedForTogether) {
+  const Patience patience{0};
+  const ThreadScope scope(1, patience.check());
+  StopPoll stop;
+  StepPoll steps(stop, kStopCheckNs / 16 / 1024);
+  int made = 0;
+  while (!steps.after_step()) ++made;
+  EXPECT_EQ(made, 2 * 1024 - 1) << "what is due is asked when it is past";
+}
+
+TEST(InPieces, WhoWasStoppedStaysSo) {
+  Patience patience{0};
+  {
+    const ThreadScope scope(1, patience.check());
+    EXPECT_FALSE(was_stopped()) << "nobody asked";
+    EXPECT_TRUE(stop_requested());
+    EXPECT_TRUE(was_stopped());
+    patience.questions_left = 9;
+    EXPECT_TRUE(stop_requested()) << "some work has ended early";
+  }
+  EXPECT_FALSE(was_stopped());
+}
+
 TEST(InPieces, CopiesAndFills) {
   const size_t bytes = static_cast<size_t>(3.5 * kStopCheckNs / kByteNs);
   std::vector<char> from(bytes), to(bytes);

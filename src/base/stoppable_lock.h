@@ -1,0 +1,62 @@
+#pragma once
+// A lock for long work: a thread that waits for it can be stopped. A fork does not wait for it: in the child, which has
+// no thread that works, the lock is free. What it guards must make sense to the child whenever the holder may be asked
+// whether to stop, and whatever is changed in between is changed within a NoFork (base/no_fork.h).
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/stop.h"
+
+namespace treadle {
+
+class StoppableLock {
+ public:
+  // While it lives, the calling thread has the lock, if it got it.
+  class Held {
+   public:
+    explicit Held(StoppableLock& lock) : lock_(lock) {}
+    ~Held() {
+      if (!taken_) return;
+      lock_.thread_.store({}, std::memory_order_relaxed);
+      lock_.holder_.store(0, std::memory_order_release);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    // Not where is_mine(). False: the calling thread was told to stop before it got the lock.
+    bool take() {
+      const pid_t self = getpid();
+      for (pid_t other = 0; !lock_.holder_.compare_exchange_strong(other, self, std::memory_order_acquire);) {
+        if (other != self) continue;  // of another process: the next try takes it over
+        if (stop_requested()) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        other = 0;
+      }
+      lock_.thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+      taken_ = true;
+      return true;
+    }
+
+   private:
+    StoppableLock& lock_;
+    bool taken_ = false;
+  };
+
+  // Whether the calling thread has the lock: whoever is asked whether to stop may run a handler of signals, which may
+  // come back here.
+  bool is_mine() const {
+    return holder_.load(std::memory_order_relaxed) == getpid() &&
+           thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+
+ private:
+  std::atomic<pid_t> holder_{0};  // 0: nobody
+  std::atomic<std::thread::id> thread_;
+};
+
+}  // namespace treadle
