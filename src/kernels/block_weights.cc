@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/stop.h"
 #include "kernels/dispatch.h"
 
 namespace treadle::kernels {
@@ -45,12 +46,14 @@ uint32_t sign_bits(int bits) {
   return flips;
 }
 
-// `column` null: behind the last one, where all is zero.
-void pack_column(const BlockWeights& w, const std::byte* column, const float* scales, const float* zeros,
-                 uint32_t* packed) {
+// `column` null: behind the last one, where all is zero. False: it was told to stop.
+bool pack_column(const BlockWeights& w, const std::byte* column, const float* scales, const float* zeros,
+                 uint32_t* packed, StopPoll& stop) {
+  constexpr double kWordNs = 2;  // one of each line
   const uint32_t flips = sign_bits(w.bits);
   const int64_t words = w.words();
   for (int64_t b = 0; b < w.blocks(); ++b, packed += w.block_words()) {
+    if (stop.after(kWordNs * static_cast<double>(words + 1))) return false;
     for (int64_t i = 0; i < words; ++i) {
       uint32_t word = flips;
       if (column) std::memcpy(&word, column + (b * words + i) * static_cast<int64_t>(sizeof(word)), sizeof(word));
@@ -62,6 +65,7 @@ void pack_column(const BlockWeights& w, const std::byte* column, const float* sc
     const float zero = column ? zeros[b] : 0;
     std::memcpy(packed + (words + 1) * BlockWeights::kColumns, &zero, sizeof(zero));
   }
+  return true;
 }
 
 }  // namespace
@@ -70,11 +74,14 @@ void pack_block_weights(const BlockWeights& w, const std::byte* weights, const f
                         void* packed) {
   auto* out = static_cast<uint32_t*>(packed);
   const int64_t blocks = w.blocks(), column_bytes = blocks * w.words() * static_cast<int64_t>(sizeof(uint32_t));
+  StopPoll stop;
   for (int64_t j = 0; j < w.groups() * BlockWeights::kColumns; ++j) {
     uint32_t* column = out + j / BlockWeights::kColumns * w.group_words() + j % BlockWeights::kColumns;
     const bool there = j < w.n;
-    pack_column(w, there ? weights + j * column_bytes : nullptr, there ? scales + j * blocks : nullptr,
-                there && zeros ? zeros + j * blocks : nullptr, column);
+    const bool goes_on =
+        pack_column(w, there ? weights + j * column_bytes : nullptr, there ? scales + j * blocks : nullptr,
+                    there && zeros ? zeros + j * blocks : nullptr, column, stop);
+    if (!goes_on) return;
   }
 }
 

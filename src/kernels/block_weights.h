@@ -32,7 +32,7 @@ struct BlockWeights {
 };
 
 // Weights as they are stored: `words` of each block of each column behind each other; scales [n, blocks]; zeros [n,
-// blocks], counted from the middle of the range, or null.
+// blocks], counted from the middle of the range, or null. Ends early as pack_b (kernels/gemm.h) does.
 void pack_block_weights(const BlockWeights& w, const std::byte* weights, const float* scales, const float* zeros,
                         void* packed);
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/in_pieces.h"
 #include "kernels/conv_folded.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/entry.h"
@@ -79,7 +80,7 @@ int64_t product(const Spatial& sizes, int axes) {
 }
 
 // Of each filter's plane of weights the box of taps that are kept.
-void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to) {
+void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to, StopPoll& stop) {
   const size_t element = plan.type == ComputeType::kF64 ? sizeof(double) : sizeof(float);
   const ConvShape& s = plan.shape;
   const int64_t planes = s.in_channels * s.out_channels / s.groups;
@@ -92,10 +93,13 @@ void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to) 
       scale *= plan.given_kernel[i];
       rest /= plan.kept[i];
     }
-    for (int64_t p = 0; p < planes; ++p) {
-      std::memcpy(to + static_cast<size_t>(p * kept + tap) * element,
-                  from + static_cast<size_t>(p * taps + at) * element, element);
-    }
+    const bool goes_on = in_pieces(planes, kPackedNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        std::memcpy(to + static_cast<size_t>(p * kept + tap) * element,
+                    from + static_cast<size_t>(p * taps + at) * element, element);
+      }
+    });
+    if (!goes_on) return;
   }
 }
 
@@ -122,7 +126,7 @@ ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
   plan.shape = shape;
   plan.type = type;
   plan.run = [](const ConvPlan&, const ConvOperands&, int64_t, int64_t) {};
-  plan.pack = [](const ConvPlan&, const void*, void*) {};
+  plan.pack = [](const ConvPlan&, const void*, void*, StopPoll&) {};
   return plan;
 }
 
@@ -152,7 +156,7 @@ QConvPlan idle_qconv(const QConvShape& shape) {
   QConvPlan plan;
   plan.shape = shape;
   plan.run = [](const QConvPlan&, const QConvOperands&, const QGemmEpilogue&, int64_t, int64_t) {};
-  plan.pack = [](const QConvPlan&, const void*, void*) {};
+  plan.pack = [](const QConvPlan&, const void*, void*, StopPoll&) {};
   return plan;
 }
 
@@ -185,12 +189,13 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
 }
 
 void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
-  if (!plan.cuts) return plan.pack(plan, weights, packed);
+  StopPoll stop;
+  if (!plan.cuts) return plan.pack(plan, weights, packed, stop);
   auto* box = static_cast<std::byte*>(packed) + plan.cut_at;
-  copy_kept_taps(plan, static_cast<const std::byte*>(weights), box);
+  copy_kept_taps(plan, static_cast<const std::byte*>(weights), box, stop);
   ConvPlan uncut = plan;
   uncut.packed_weight_bytes = plan.uncut_bytes;
-  plan.pack(uncut, box, packed);
+  plan.pack(uncut, box, packed, stop);
 }
 
 QConvPlan prepare_qconv(const QConvShape& shape) {

@@ -51,7 +51,7 @@ struct ConvOperands {
 };
 using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
 // Which packing it is: plans with the same one, channels, groups and kernel sizes pack alike.
-using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed);
+using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop);
 using ConvTable = void (*)(const ConvPlan& plan, void* table);
 
 struct ConvPlan {
@@ -75,7 +75,8 @@ struct ConvPlan {
 // The plan's shape computes the same without axes and taps that nothing depends on.
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
 
-// Weights that are no constant are packed by the caller in every run, into scratch of its own.
+// Weights that are no constant are packed by the caller in every run, into scratch of its own. Ends early as pack_b
+// does.
 void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed);
 // Once per plan, 64-byte aligned.
 inline void make_conv_table(const ConvPlan& plan, void* table) {
@@ -108,7 +109,7 @@ struct QConvPlan;
 struct QGemmEpilogue;
 using QConvRun = void (*)(const QConvPlan& plan, const QConvOperands& operands, const QGemmEpilogue& epilogue,
                           int64_t begin, int64_t end);
-using QConvPack = void (*)(const QConvPlan& plan, const void* weights, void* packed);
+using QConvPack = void (*)(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop);
 struct QConvPlan {
   QConvShape shape;
   int64_t units = 0;
@@ -118,8 +119,10 @@ struct QConvPlan {
   QConvPack pack = nullptr;
 };
 QConvPlan prepare_qconv(const QConvShape& shape);
+// Ends early as pack_b does; nothing may run with what it has written then, which says where other numbers lie.
 inline void pack_qconv_weights(const QConvPlan& plan, const void* weights, void* packed) {
-  plan.pack(plan, weights, packed);
+  StopPoll stop;
+  plan.pack(plan, weights, packed, stop);
 }
 inline void run_qconv(const QConvPlan& plan, const QConvOperands& operands, const QGemmEpilogue& epilogue) {
   plan.run(plan, operands, epilogue, 0, plan.units);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/in_pieces.h"
+
 namespace treadle::kernels {
 
 namespace {
@@ -33,9 +35,23 @@ struct Group {
   }
 };
 
+// About what a weight, and a filter's weights of a pair, take.
+constexpr double kWeightNs = 2, kPairNs = 5;
+
 // Two places that mirror each other; the first one is the earlier one.
 struct Pair {
   size_t first, second;
+};
+
+// All pairs of a list, channel by channel.
+struct Pairs {
+  size_t length, of_channel, count;
+  bool first_alone;
+
+  Pair operator[](size_t p) const {
+    const size_t begin = p / of_channel * length, i = p % of_channel + first_alone;
+    return {begin + i, begin + length - 1 - i + first_alone};
+  }
 };
 
 // How a list would split.
@@ -131,6 +147,7 @@ class Folder {
     }
     Group rest, even, odd;
     for (size_t f = 0; f < group.size(); ++f) {
+      if (stop_.after(kPairNs * static_cast<double>(values(list)))) return;
       const double sign = choice->signs[f];
       if (sign == 0) {
         rest.add(group.filters[f], std::move(group.weights[f]));
@@ -191,21 +208,14 @@ class Folder {
     return best;
   }
 
-  std::vector<Pair> pairs_of(size_t list, bool first_alone) const {
+  Pairs pairs_of(size_t list, bool first_alone) const {
     const Fold::List& l = bank_.fold.lists[list];
-    const auto length = static_cast<size_t>(l.length);
-    const auto count = static_cast<size_t>(Fold::pairs(l, first_alone));
-    std::vector<Pair> pairs;
-    for (size_t c = 0; c < channels_; ++c) {
-      for (size_t i = first_alone; i < count + first_alone; ++i) {
-        pairs.push_back({c * length + i, c * length + length - 1 - i + first_alone});
-      }
-    }
-    return pairs;
+    const auto of_channel = static_cast<size_t>(Fold::pairs(l, first_alone));
+    return {static_cast<size_t>(l.length), of_channel, channels_ * of_channel, first_alone};
   }
 
   // Goes from pair to pair and keeps the filters that fit, as long as they are enough for a gain.
-  std::optional<Choice> attempt(size_t list, const Group& group, bool first_alone, bool weighted) const {
+  std::optional<Choice> attempt(size_t list, const Group& group, bool first_alone, bool weighted) {
     Choice choice;
     choice.first_alone = first_alone;
     choice.signs.assign(group.size(), 0);
@@ -214,7 +224,10 @@ class Folder {
       if (std::isfinite(largest_[static_cast<size_t>(group.filters[f])])) left.push_back(f);
     }
     std::vector<double> worst(group.size());
-    for (const Pair& pair : pairs_of(list, first_alone)) {
+    const Pairs pairs = pairs_of(list, first_alone);
+    for (size_t p = 0; p < pairs.count; ++p) {
+      if (stop_.after(kPairNs * static_cast<double>(left.size()))) return std::nullopt;
+      const Pair pair = pairs[p];
       const auto [first, second] = weighted ? common_factors(group, left, pair) : std::pair(1.0, 1.0);
       choice.first_factors.push_back(first);
       choice.second_factors.push_back(second);
@@ -301,8 +314,8 @@ class Folder {
 
   double miss(size_t list, const Choice& choice, const std::vector<double>& w, double sign) const {
     double most = 0;
-    const std::vector<Pair> pairs = pairs_of(list, choice.first_alone);
-    for (size_t p = 0; p < pairs.size(); ++p) {
+    const Pairs pairs = pairs_of(list, choice.first_alone);
+    for (size_t p = 0; p < pairs.count; ++p) {
       most = std::max(most, moved(w, pairs[p], choice.first_factors[p], choice.second_factors[p], sign));
     }
     return most;
@@ -313,7 +326,7 @@ class Folder {
     const Fold::List& l = bank_.fold.lists[list];
     const auto length = static_cast<size_t>(l.length);
     const auto count = static_cast<size_t>(Fold::pairs(l, choice.first_alone));
-    const std::vector<Pair> pairs = pairs_of(list, choice.first_alone);
+    const Pairs pairs = pairs_of(list, choice.first_alone);
     std::vector<double> folded;
     for (size_t c = 0; c < channels_; ++c) {
       if (choice.first_alone) folded.push_back(w[c * length]);
@@ -330,6 +343,7 @@ class Folder {
   std::vector<double> largest_, missed_;  // by filter
   std::vector<Group> groups_;             // by list
   Bank bank_;
+  StopPoll stop_;
 };
 
 }  // namespace
@@ -347,10 +361,18 @@ Bank fold_filters(const T* weights, int64_t filters, int64_t channels, int64_t l
   Group all;
   std::vector<double> largest;
   const T* from = weights;
+  StopPoll stop;
   for (int64_t f = 0; f < filters; ++f, from += channels * length) {
-    std::vector<double> w(from, from + channels * length);
+    std::vector<double> w;
+    w.reserve(static_cast<size_t>(channels * length));
     double most = 0;
-    for (const double x : w) most = std::isnan(x) ? x : std::max(most, std::abs(x));
+    const bool goes_on = in_pieces(channels * length, kWeightNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const double x = w.emplace_back(from[i]);
+        most = std::isnan(x) ? x : std::max(most, std::abs(x));
+      }
+    });
+    if (!goes_on) return {};
     largest.push_back(most);
     all.add(static_cast<int32_t>(f), std::move(w));
   }

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace treadle::kernels {
 
 inline constexpr double kWeightTolerance = 4;
@@ -64,7 +66,8 @@ struct Bank {
 // Whether filters of these sizes might gain at all.
 bool may_fold(int64_t filters, int64_t channels, int64_t length);
 
-// `weights` [filters, channels, length]. Where splitting does not pay, the fold has one list and no split.
+// `weights` [filters, channels, length]. Where splitting does not pay, the fold has one list and no split. Ends early
+// where it is told to stop: was_stopped() then says that the bank is of no use.
 template <class T>
 Bank fold_filters(const T* weights, int64_t filters, int64_t channels, int64_t length);
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/stop.h"
 #include "type/element_type.h"
 
 namespace treadle::kernels {
@@ -82,7 +83,7 @@ struct GemmOperands {
   bool backward = false;
 };
 using GemmRun = void (*)(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range);
-using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed);
+using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop);
 
 // Plain data: copied freely, owns nothing.
 struct GemmPlan {
@@ -105,9 +106,18 @@ struct GemmPlan {
 // (run_gemm_rows).
 GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
-// B with the strides of the shape, or ByteColumns -> plan.packed_b_bytes, as plan.panels says.
+// About what a number takes that is packed, into memory that comes fresh from the system.
+inline constexpr double kPackedNs = 1;
+
+// B with the strides of the shape, or ByteColumns -> plan.packed_b_bytes, as plan.panels says. Like all packing it ends
+// early where it is told to stop; was_stopped() then says that what it has written is of no use. `stop` counts from
+// matrix to matrix.
+inline void pack_b(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
+  plan.pack(plan, b, packed, stop);
+}
 inline void pack_b(const GemmPlan& plan, const void* b, void* packed) {
-  plan.pack(plan, b, packed);
+  StopPoll stop;
+  plan.pack(plan, b, packed, stop);
 }
 
 inline void run_gemm_range(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {

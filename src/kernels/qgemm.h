@@ -54,7 +54,7 @@ struct QGemmOperands {
 };
 using QGemmRun = void (*)(const QGemmPlan& plan, const QGemmOperands& operands, const QGemmEpilogue& epilogue,
                           const GemmRange& range);
-using QGemmPack = void (*)(const QGemmPlan& plan, const void* b, void* packed);
+using QGemmPack = void (*)(const QGemmPlan& plan, const void* b, void* packed, StopPoll& stop);
 
 struct QGemmPlan {
   QGemmShape shape;
@@ -67,8 +67,13 @@ struct QGemmPlan {
 
 QGemmPlan prepare_qgemm(const QGemmShape& shape);
 
+// Ends early as pack_b does.
+inline void pack_qgemm_b(const QGemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
+  plan.pack(plan, b, packed, stop);
+}
 inline void pack_qgemm_b(const QGemmPlan& plan, const void* b, void* packed) {
-  plan.pack(plan, b, packed);
+  StopPoll stop;
+  plan.pack(plan, b, packed, stop);
 }
 inline void run_qgemm(const QGemmPlan& plan, const QGemmOperands& operands, const QGemmEpilogue& epilogue) {
   plan.run(plan, operands, epilogue, {0, plan.shape.m, 0, plan.shape.n});

@@ -39,6 +39,14 @@ const void* WideOperand::get(const void* data, std::byte* scratch) const {
   return scratch + widened;
 }
 
+WideConstant::WideConstant(const Operand& operand, ElementType wide) : data_(operand.constant) {
+  if (operand.type == wide) return;
+  const auto count = static_cast<size_t>(operand.element_count());
+  widened_ = std::make_unique_for_overwrite<std::byte[]>(count * byte_width(wide));
+  kernels::cast(operand.type, wide, operand.constant, widened_.get(), count);
+  data_ = widened_.get();
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -154,31 +162,28 @@ uint64_t layout_key(const kernels::GemmPlan& plan, ElementType stored) {
 
 }  // namespace
 
-void StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
+Status StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   const int64_t matrix = plan.shape.k * plan.shape.n;
-  if (!b.constant || matrix == 0) return;
+  if (!b.constant || matrix == 0) return {};
   // What lies behind each other in B is packed behind each other; the plan's strides are those of one matrix.
   const int64_t count = b.element_count() / matrix;
   kernels::GemmShape shape = plan.shape;
   shape.b_packed = true;
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
-  if (packing.scratch_bytes > plan.scratch_bytes || !packing.pack) return;
+  if (packing.scratch_bytes > plan.scratch_bytes || !packing.pack) return {};
   const size_t bytes = packing.packed_b_bytes * static_cast<size_t>(count);
-  packed = static_cast<const std::byte*>(packs.get(b, layout_key(packing, b.type), bytes, [&](void* out) {
-    const auto elements = static_cast<size_t>(b.element_count());
-    std::unique_ptr<std::byte[]> widened;
-    const void* source = b.constant;
-    if (b.type != wide) {
-      widened = std::make_unique<std::byte[]>(elements * width);
-      kernels::cast(b.type, wide, source, widened.get(), elements);
-      source = widened.get();
-    }
+  const auto pack = [&](void* out) {
+    const WideConstant source(b, wide);
+    StopPoll stop;
     for (int64_t i = 0; i < count; ++i) {
-      kernels::pack_b(packing, static_cast<const std::byte*>(source) + static_cast<size_t>(i * matrix) * width,
-                      static_cast<std::byte*>(out) + static_cast<size_t>(i) * packing.packed_b_bytes);
+      kernels::pack_b(packing, static_cast<const std::byte*>(source.data()) + static_cast<size_t>(i * matrix) * width,
+                      static_cast<std::byte*>(out) + static_cast<size_t>(i) * packing.packed_b_bytes, stop);
     }
-  }));
+  };
+  TREADLE_ASSIGN(const void* const made, packs.get(b, layout_key(packing, b.type), bytes, pack));
+  packed = static_cast<const std::byte*>(made);
   plan = packing;
+  return {};
 }
 
 namespace {
@@ -195,18 +200,21 @@ std::optional<uint8_t> flipped_bits(const DequantizedOperand& b) {
 }
 
 // A matrix stored like the bytes, of floats.
-std::vector<float> dequantized(const DequantizedOperand& b, const kernels::GemmShape& shape) {
-  std::vector<float> made(static_cast<size_t>(b.bytes.element_count()));
+std::unique_ptr<float[]> dequantized(const DequantizedOperand& b, const kernels::GemmShape& shape) {
+  auto made = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(b.bytes.element_count()));
   const bool is_signed = b.bytes.type == ElementType::kInt8;
   const auto* bytes = static_cast<const uint8_t*>(b.bytes.constant);
   const auto* scales = static_cast<const float*>(b.scale.constant);
   const auto* zeros = static_cast<const uint8_t*>(b.zero.constant);
   const int64_t scale_step = b.scale.element_count() > 1, zero_step = b.zero.element_count() > 1;
   const auto value = [&](uint8_t byte) { return is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}; };
+  StopPoll stop;
+  StepPoll steps(stop, kernels::kPackedNs);
   for (int64_t j = 0; j < shape.n; ++j) {
     const float scale = scales[j * scale_step];
     const int32_t zero = zeros ? value(zeros[j * zero_step]) : 0;
     for (int64_t p = 0; p < shape.k; ++p) {
+      if (steps.after_step()) return made;
       const auto at = static_cast<size_t>(p * shape.b_row + j * shape.b_col);
       made[at] = static_cast<float>(value(bytes[at]) - zero) * scale;
     }
@@ -226,7 +234,7 @@ uint64_t digest_of(const Operand& operand) {
 
 }  // namespace
 
-void StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
+Status StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
   kernels::GemmShape shape = plan.shape;
   shape.b_packed = true;
   const auto flipped = flipped_bits(b);
@@ -235,16 +243,19 @@ void StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
   shape.b_bytes = flipped && shape.n > kernels::kGemmDotColumns && float_bytes > caches().second;
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
   const uint64_t key = layout_key(packing, b.bytes.type) ^ digest_of(b.scale) ^ digest_of(b.zero) * 3;
-  packed = static_cast<const std::byte*>(packs.get(b.bytes, key, packing.packed_b_bytes, [&](void* out) {
+  const auto pack = [&](void* out) {
     if (shape.b_bytes) {
       const kernels::ByteColumns columns{b.bytes.constant, *flipped, static_cast<const float*>(b.scale.constant),
                                          b.scale.element_count() > 1 ? 1 : 0};
       kernels::pack_b(packing, &columns, out);
     } else {
-      kernels::pack_b(packing, dequantized(b, shape).data(), out);
+      kernels::pack_b(packing, dequantized(b, shape).get(), out);
     }
-  }));
+  };
+  TREADLE_ASSIGN(const void* const made, packs.get(b.bytes, key, packing.packed_b_bytes, pack));
+  packed = static_cast<const std::byte*>(made);
   plan = packing;
+  return {};
 }
 
 const void* StackedGemm::matrix_b(const void* b, int64_t offset) const {

@@ -3,6 +3,7 @@
 // right-hand sides packed once. MatMul, Gemm and Einsum are built on it.
 
 #include <algorithm>
+#include <memory>
 
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
@@ -41,6 +42,17 @@ struct WideOperand {
 
   Status prepare(const Operand& operand, ElementType wide, ScratchLayout& scratch);
   const void* get(const void* data, std::byte* scratch) const;
+};
+
+// The contents of a constant in the type that is computed in. Ends early where it is told to stop, as packing does.
+class WideConstant {
+ public:
+  WideConstant(const Operand& operand, ElementType wide);
+  const void* data() const { return data_; }
+
+ private:
+  const void* data_;
+  std::unique_ptr<std::byte[]> widened_;
 };
 
 // A constant matrix of floats that is stored as bytes: of uint8 or int8, with a scale and a zero point for all of them
@@ -90,10 +102,10 @@ struct StackedGemm {
   Status prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack, ScratchLayout& scratch,
                  int threads);
   // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
-  void pack(const Operand& b, PackCache& packs, ElementType wide);
+  Status pack(const Operand& b, PackCache& packs, ElementType wide);
   // The same of one matrix of floats that are constant bytes less a zero point, times a scale. Bytes stay bytes where
   // that saves more time than it takes.
-  void pack(const DequantizedOperand& b, PackCache& packs);
+  Status pack(const DequantizedOperand& b, PackCache& packs);
 
   // What runs keep (PrepareContext::kept_bytes): the direction in which the last one read B.
   size_t kept_bytes() const { return plan.alternates ? 1 : 0; }

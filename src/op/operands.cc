@@ -175,6 +175,7 @@ Status prepare_and_run(const ir::NodeInfo& node, std::span<const Tensor> inputs,
   PackCache packs;
   PrepareContext prepare{node, in, out, arena, packs, {}};
   TREADLE_TRY(node.op->prepare(prepare));
+  if (was_stopped()) return stopped();  // its state may be half made
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(prepare.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
   slots.push_back(nullptr);  // what it keeps for another run

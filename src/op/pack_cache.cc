@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/memory_account.h"
@@ -109,45 +110,88 @@ PackKey PackCache::shared_key(const PackKey& key) {
   return shared;
 }
 
-const void* PackCache::find_shared(const PackKey& key) {
-  if (key.range == 0) return nullptr;
-  const auto found = shared_packs().find(key);
-  if (found.block) keep(found.block);
-  return found.data;
+const void* PackCache::find(const PackKey& key) {
+  const NoFork whole;
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(key);
+  return it == entries_.end() ? nullptr : it->second;
 }
 
-const void* PackCache::offer(const PackKey& key, const void* made) {
-  if (key.range == 0) return made;
-  const auto used = shared_packs().find_or_add(key, filling_, made);
-  keep(used.block);
-  return used.data;
+const void* PackCache::find_anywhere(const PackKey& key) {
+  const NoFork whole;
+  const std::lock_guard lock(mutex_);
+  if (const auto it = entries_.find(key); it != entries_.end()) return it->second;
+  const PackKey shared = shared_key(key);
+  if (shared.range == 0) return nullptr;
+  const auto found = shared_packs().find(shared);
+  if (!found.block) return nullptr;
+  keep(found.block);
+  return entries_.emplace(key, found.data).first->second;
 }
 
 void PackCache::keep(const std::shared_ptr<PackBlock>& block) {
   if (std::find(kept_.begin(), kept_.end(), block) == kept_.end()) kept_.push_back(block);
 }
 
-void* PackCache::make(size_t bytes) {
+std::unordered_set<const void*> PackCache::constants() {
+  const NoFork whole;
+  const std::lock_guard lock(mutex_);
+  std::unordered_set<const void*> all;
+  for (const auto& [key, data] : entries_) all.insert(reinterpret_cast<const void*>(key.place));
+  return all;
+}
+
+namespace {
+
+std::shared_ptr<PackBlock> make_block(size_t bytes) {
+  const MemoryScope* const scope = MemoryScope::current();
+  if (scope && !scope->fits(bytes)) throw MemoryRefused(scope->account(), bytes);
+  BufferRef memory = scope ? MemoryAccount::allocate(scope->account(), bytes) : BufferRef::allocate(bytes);
+  if (!memory) throw std::bad_alloc();
+  return std::make_shared<PackBlock>(std::move(memory));
+}
+
+}  // namespace
+
+PackCache::Room::Room(PackCache& cache, size_t bytes) : cache_(cache) {
   constexpr size_t kMinBlock = 16 << 10, kMaxBlock = 8 << 20;
-  const size_t rounded =
-      std::max((bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment, kBufferAlignment);
-  if (rounded > left_) {
-    const size_t size = std::max(rounded, std::clamp(total_, kMinBlock, kMaxBlock));
-    const MemoryScope* const scope = MemoryScope::current();
-    if (scope && !scope->fits(size)) throw MemoryRefused(scope->account(), size);
-    BufferRef memory = scope ? MemoryAccount::allocate(scope->account(), size) : BufferRef::allocate(size);
-    if (!memory) throw std::bad_alloc();
-    auto block = std::make_shared<PackBlock>(std::move(memory));
-    keep(block);
-    filling_ = std::move(block);
-    next_ = filling_->data();
-    left_ = size;
-    total_ += size;
+  bytes_ = std::max((bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment, kBufferAlignment);
+  const NoFork whole;
+  const std::lock_guard lock(cache.mutex_);
+  Filling& filling = cache.filling_;
+  before_ = filling;
+  if (bytes_ > filling.left) {
+    const size_t size = std::max(bytes_, std::clamp(filling.total, kMinBlock, kMaxBlock));
+    filling.block = make_block(size);
+    filling.next = filling.block->data();
+    filling.left = size;
+    filling.total += size;
   }
-  void* made = next_;
-  next_ += rounded;
-  left_ -= rounded;
-  return made;
+  block_ = filling.block;
+  data_ = filling.next;
+  filling.next += bytes_;
+  filling.left -= bytes_;
+}
+
+// A handler of signals may have packed more behind it in the meantime: then it stays where it is, and unused.
+PackCache::Room::~Room() {
+  if (is_kept_) return;
+  Filling given_back;  // freed when nobody waits for the lock
+  const NoFork whole;
+  const std::lock_guard lock(cache_.mutex_);
+  if (cache_.filling_.next != data_ + bytes_) return;
+  given_back = std::exchange(cache_.filling_, std::move(before_));
+}
+
+const void* PackCache::Room::keep(const PackKey& key) {
+  const NoFork whole;
+  const std::lock_guard lock(cache_.mutex_);
+  SharedPacks::Found used{block_, data_};
+  const PackKey shared = shared_key(key);
+  if (shared.range != 0) used = shared_packs().find_or_add(shared, block_, data_);
+  is_kept_ = used.data == data_;
+  cache_.keep(used.block);
+  return cache_.entries_.emplace(key, used.data).first->second;
 }
 
 }  // namespace treadle

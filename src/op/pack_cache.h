@@ -6,8 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "base/stoppable_lock.h"
 #include "op/operand.h"
 
 namespace treadle {
@@ -37,39 +39,67 @@ class PackCache {
   PackCache& operator=(const PackCache&) = delete;
 
   // The packed form of `constant`, an operand with contents, under `layout`, made by `pack(void* destination)` on first
-  // use: plain data, which points to nothing that is the session's. 64-byte aligned.
+  // use: plain data, which points to nothing that is the session's. 64-byte aligned. Where `pack` was told to stop
+  // (base/stop.h) or throws, nobody gets to see what it has written, its memory is free again, and the next one packs
+  // anew. One thread at a time packs.
   template <class Fn>
-  const void* get(const Operand& constant, uint64_t layout, size_t bytes, Fn&& pack) {
-    const std::lock_guard lock(mutex_);
+  Result<const void*> get(const Operand& constant, uint64_t layout, size_t bytes, Fn&& pack) {
     const PackKey key{0, reinterpret_cast<uintptr_t>(constant.constant), constant.type, constant.dims, layout, bytes};
-    if (const auto it = entries_.find(key); it != entries_.end()) return it->second;
-    const PackKey shared = shared_key(key);
-    const void* found = find_shared(shared);
-    if (!found) {
-      void* const made = make(bytes);
-      pack(made);
-      found = offer(shared, made);
-    }
-    entries_.emplace(key, found);  // whole: `pack` may throw
-    return found;
+    if (const void* found = find(key)) return found;
+    StoppableLock::Held turn(packing_);
+    if (!packing_.is_mine() && !turn.take()) return stopped();
+    if (const void* found = find_anywhere(key)) return found;
+    Room room(*this, bytes);
+    pack(room.data());
+    if (was_stopped()) return stopped();
+    return room.keep(key);
   }
 
+  // Addresses of the constants that were packed.
+  std::unordered_set<const void*> constants();
+
  private:
+  // Weights lie close together in blocks that grow, so that they take few large pages instead of many small ones.
+  struct Filling {
+    std::shared_ptr<PackBlock> block;
+    std::byte* next = nullptr;
+    size_t left = 0;
+    size_t total = 0;  // of all blocks
+  };
+
+  // Memory in the block that is being filled, or in a new one. Unless somebody keeps it, it is given back.
+  class Room {
+   public:
+    Room(PackCache& cache, size_t bytes);
+    ~Room();
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+
+    void* data() const { return data_; }
+    // From now on the packed form of `key`, unless another session has packed the same meanwhile; returns that which
+    // everybody uses.
+    const void* keep(const PackKey& key);
+
+   private:
+    PackCache& cache_;
+    Filling before_;
+    std::shared_ptr<PackBlock> block_;
+    std::byte* data_ = nullptr;
+    size_t bytes_;
+    bool is_kept_ = false;
+  };
+
   static PackKey shared_key(const PackKey& key);
-  void* make(size_t bytes);
-  const void* find_shared(const PackKey& key);
-  // What everybody uses: `made`, unless another session has packed the same meanwhile.
-  const void* offer(const PackKey& key, const void* made);
+  const void* find(const PackKey& key);
+  // Also what other sessions have packed.
+  const void* find_anywhere(const PackKey& key);
   void keep(const std::shared_ptr<PackBlock>& block);
 
-  std::mutex mutex_;
+  StoppableLock packing_;  // taken before mutex_
+  std::mutex mutex_;       // held for moments, within a NoFork
   std::unordered_map<PackKey, const void*, PackKey::Hash> entries_;
-  // Weights lie close together in blocks that grow, so that they take few large pages instead of many small ones.
-  std::shared_ptr<PackBlock> filling_;
+  Filling filling_;
   std::vector<std::shared_ptr<PackBlock>> kept_;  // own ones and those of other sessions
-  std::byte* next_ = nullptr;
-  size_t left_ = 0;
-  size_t total_ = 0;
 };
 
 }  // namespace treadle

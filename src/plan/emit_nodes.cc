@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "base/no_fork.h"
 #include "base/stop.h"
-#include "base/uninterrupted.h"
 #include "op/axes.h"
 #include "op/costs.h"
 #include "op/operands.h"
@@ -160,13 +158,9 @@ Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
   for (const ir::Value* v : node.outputs) out.push_back(v ? operand_of(*v) : Operand());
   ElementwiseForm form;
   PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, in_loop_ ? &form : nullptr, p_.threads};
-  {
-    // Packed weights are shared with the threads of other runs.
-    const NoFork whole;
-    const Uninterrupted packing;
-    Status refused = node.op->prepare(context);
-    if (!refused.ok()) return fails_plan(refused) ? std::move(refused) : emit_after_views(node, unit);
-  }
+  Status refused = node.op->prepare(context);
+  if (was_stopped()) return stopped();  // its state may be half made
+  if (!refused.ok()) return fails_plan(refused) ? std::move(refused) : emit_after_views(node, unit);
   for (const ir::Value* v : node.outputs) call.operands.push_back(define(v, Storage::kArena));
   call.operands.push_back(new_scratch(context.scratch_bytes));
   if (context.kept_bytes > 0) {

@@ -63,7 +63,7 @@ bool prepare_rows(Program& p, RowKernel& rows, int64_t trips, int64_t block, int
     }
     out.push_back(operand_of(node.outputs[0], rows.operands[node.inputs.size()], trips, count));
     PrepareContext context{node, in, out, p.states, *p.packs, {}, 0, nullptr, threads};
-    if (!node.op->prepare(context).ok()) return false;
+    if (!node.op->prepare(context).ok() || was_stopped()) return false;
     *kernel = context.kernel;
     scratch = std::max(scratch, context.scratch_bytes);
   }

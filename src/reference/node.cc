@@ -60,6 +60,7 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
   PackCache packs;
   PrepareContext context{node, in, out, arena, packs, {}, 0};
   TREADLE_TRY(node.op->prepare(context));
+  if (was_stopped()) return stopped();  // its state may be half made
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(context.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
   slots.push_back(nullptr);  // what it keeps for another run

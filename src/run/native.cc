@@ -252,7 +252,7 @@ std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, St
 
 void NativeLoops::make(uint32_t loop, Asked whom) {
   if (this->code(loop)) return;
-  const Uninterrupted packing;  // what a compiler looks at may pack weights
+  const Uninterrupted whole;  // code stays for later runs
   const auto begin = std::chrono::steady_clock::now();
   State made;
   std::unique_ptr<NativeCode> code;

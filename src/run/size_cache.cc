@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/no_fork.h"
-#include "base/uninterrupted.h"
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/resize.h"
 #include "op/type_rules.h"
@@ -210,12 +209,8 @@ Status SizeCache::prepare(const DynamicNode& node, Prepared& made) {
   for (size_t i = 0; i < inputs; ++i) TREADLE_TRY(prepare_input(node, i, made));
   TREADLE_TRY(prepare_outputs(node, made));
   PrepareContext context{*node.node, made.in, made.out, made.states, *program_.packs, {}, 0, nullptr, program_.threads};
-  {
-    // Packed weights are shared with the threads of other runs.
-    const NoFork whole;
-    const Uninterrupted packing;
-    TREADLE_TRY(node.node->op->prepare(context));
-  }
+  TREADLE_TRY(node.node->op->prepare(context));
+  if (was_stopped()) return stopped();  // the kernel, which may be half made, would be kept for later runs
   made.kernel = context.kernel;
   made.scratch_bytes = context.scratch_bytes;
   made.kept.assign(context.kept_bytes, std::byte{0});

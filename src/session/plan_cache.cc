@@ -1,9 +1,11 @@
 #include "session/plan_cache.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "base/no_fork.h"
+#include "base/stop.h"
 #include "session/limited_work.h"
 #include "session/optimize.h"
 #include "session/shared_weights.h"
@@ -33,11 +35,12 @@ class FreshPacks {
 };
 
 // For the same reason addresses of packed constants must not be used again.
-void keep_constants(const ir::Graph& unplanned, std::vector<Tensor>& kept) {
+void keep_packed(const ir::Graph& unplanned, PackCache& packs, std::unordered_map<const void*, Tensor>& kept) {
+  const std::unordered_set<const void*> packed = packs.constants();
   const NoFork whole;
   ir::for_each_node(unplanned.top(), [&](const ir::Node& node) {
     for (const ir::Value* v : node.inputs) {
-      if (v && v->is_constant()) kept.push_back(v->constant);
+      if (v && v->is_constant() && packed.contains(v->constant.raw())) kept.emplace(v->constant.raw(), v->constant);
     }
   });
 }
@@ -213,6 +216,7 @@ Result<const Plan*> PlanCache::add(Signature signature, Values values, Kind kind
     if_it_throws.dismiss();
     return std::move(planned).status();
   }
+  if (was_stopped()) return stopped();  // the plan goes, and its constants: what was packed of them must go as well
   auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_iteration,
                                      kind.apart);
   made->admit(values);
@@ -225,15 +229,16 @@ Result<const Plan*> PlanCache::add(Signature signature, Values values, Kind kind
 }
 
 Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run,
-                                std::shared_ptr<PackCache> packs, std::vector<Tensor>* abandoned) const {
+                                std::shared_ptr<PackCache> packs,
+                                std::unordered_map<const void*, Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
   opt::PipelineOptions pipeline = loaded_.pipeline();
   pipeline.asks_in_run = asks_in_run;
   TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, pipeline));
   share_weights(*specialized.graph);
-  auto program = plan::make_program(specialized.graph, std::move(packs), options.optimize, loaded_.threads);
+  auto program = plan::make_program(specialized.graph, packs, options.optimize, loaded_.threads);
   if (!program.ok()) {
-    if (abandoned) keep_constants(*specialized.graph, *abandoned);
+    if (abandoned) keep_packed(*specialized.graph, *packs, *abandoned);
     return std::move(program).status();
   }
   Planned made{std::move(program).value(), std::move(specialized.remarks), nullptr};

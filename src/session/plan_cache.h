@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "opt/remarks.h"
@@ -122,15 +123,15 @@ class PlanCache {
   Result<const Plan*> add(Signature signature, Values values, Kind kind);
   // Whether every node takes the sizes of these values.
   Result<plan::SizesTaken> check_sizes(const Signature& signature, Values values) const;
-  // `abandoned`: gets the constants of a graph that could not be planned.
+  // `abandoned`: gets the packed constants of a graph that could not be planned.
   Result<Planned> plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run, std::shared_ptr<PackCache> packs,
-                       std::vector<Tensor>* abandoned) const;
+                       std::unordered_map<const void*, Tensor>* abandoned) const;
 
   const Loaded& loaded_;
   PlanningLock lock_;
   std::vector<Deciding> deciding_;                                    // parallel to the graph's inputs
   std::shared_ptr<PackCache> packs_ = std::make_shared<PackCache>();  // of plans to come; each keeps its own
-  std::vector<Tensor> abandoned_;                                     // constants of graphs that could not be planned
+  std::unordered_map<const void*, Tensor> abandoned_;                 // packed ones of graphs that could not be planned
   // A list that grows at its head and is never shortened, so that runs walk it without a lock.
   std::atomic<const Plan*> plans_{nullptr};
   std::atomic<int64_t> size_{0};

@@ -167,12 +167,12 @@ void run_pointwise_last(const ConvPlan& plan, const ConvOperands& operands, int6
 }
 
 template <class T>
-void pack_pointwise_last(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_pointwise_last(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const GemmPlan gemm = pointwise_last_gemm<T>(plan, g);
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     pack_b(gemm, static_cast<const T*>(weights) + group * g.out_per_group * g.k,
-           static_cast<std::byte*>(packed) + static_cast<size_t>(group) * gemm.packed_b_bytes);
+           static_cast<std::byte*>(packed) + static_cast<size_t>(group) * gemm.packed_b_bytes, stop);
   }
 }
 

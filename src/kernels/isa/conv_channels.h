@@ -50,7 +50,7 @@ struct FloatChannels {
 inline constexpr ChannelsForm kFloatForm = {FloatChannels::kLanes, FloatChannels::kPanelVectors};
 
 template <bool kTransposed>
-void pack_channels(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_channels(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   constexpr int64_t kLanes = FloatChannels::kLanes, kPanelChannels = FloatChannels::kPanelVectors * kLanes;
   const ConvGeometry g(plan.shape);
   const int64_t panels = (g.out_per_group + kPanelChannels - 1) / kPanelChannels;
@@ -65,6 +65,7 @@ void pack_channels(const ConvPlan& plan, const void* weights, void* packed) {
       const int64_t width = (count + kLanes - 1) / kLanes * kLanes;
       for (int64_t tap = 0; tap < g.taps; ++tap) {
         for (int64_t c = 0; c < g.in_per_group; ++c, to += width) {
+          if (stop.after(kPackedNs * static_cast<double>(width))) return;
           const float* column = from + first * out_step + c * in_step + tap;
           for (int64_t i = 0; i < count; ++i) to[i] = column[i * out_step];
           std::fill(to + count, to + width, 0.f);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/in_pieces.h"
 #include "kernels/isa/conv_shift.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -20,14 +21,17 @@ inline int64_t padded_channels(int64_t channels) {
 
 // kByColumn: taps go down the columns of the kernel, otherwise along its rows.
 template <bool kByColumn>
-void pack_depthwise_last(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_depthwise_last(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const auto* from = static_cast<const float*>(weights);
   auto* to = static_cast<float*>(packed);
   const int64_t channels = plan.shape.out_channels;
   for (int64_t i = 0; i < g.taps; ++i, to += padded_channels(channels)) {
     const int64_t tap = kByColumn ? i % g.height.kernel * g.width.kernel + i / g.height.kernel : i;
-    for (int64_t c = 0; c < channels; ++c) to[c] = from[c * g.taps + tap];
+    const bool goes_on = in_pieces(channels, kPackedNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) to[c] = from[c * g.taps + tap];
+    });
+    if (!goes_on) return;
     std::fill(to + channels, to + padded_channels(channels), 0.f);
   }
 }

@@ -96,10 +96,11 @@ FoldedTable folded_table(const ConvPlan& plan, const Fold& fold) {
 }
 
 template <class T>
-void pack_folded(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_folded(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const Bank bank =
       fold_filters(static_cast<const T*>(weights), plan.shape.out_channels, plan.shape.in_channels, g.taps);
+  if (was_stopped()) return;
   const FoldedTable table = folded_table<T>(plan, bank.fold);
   auto* to = static_cast<std::byte*>(packed);
   std::copy(bank.factors.begin(), bank.factors.end(), reinterpret_cast<T*>(to));
@@ -109,9 +110,10 @@ void pack_folded(const ConvPlan& plan, const void* weights, void* packed) {
     std::vector<T> filters;
     for (int64_t f = 0; f < product.gemm.shape.n; ++f) {
       const std::vector<double>& w = bank.weights[static_cast<size_t>(product.first_filter + f)];
+      if (stop.after(kPackedNs * static_cast<double>(w.size()))) return;
       filters.insert(filters.end(), w.begin(), w.end());
     }
-    pack_b(product.gemm, filters.data(), to + product.packed_at);
+    pack_b(product.gemm, filters.data(), to + product.packed_at, stop);
   }
 }
 

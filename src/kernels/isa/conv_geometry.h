@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/conv.h"
 #include "kernels/isa/conv_axes.h"
 #include "kernels/isa/lanes.h"
@@ -52,8 +53,8 @@ void finish_range(const Clamp& clamp, const T* addend, T* y, int64_t rows, int64
 }
 
 // Packing for methods that read the weights as they are.
-inline void copy_weights(const ConvPlan& plan, const void* weights, void* packed) {
-  std::memcpy(packed, weights, plan.packed_weight_bytes);
+inline void copy_weights(const ConvPlan& plan, const void* weights, void* packed, StopPoll&) {
+  copy_in_pieces(packed, weights, plan.packed_weight_bytes);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -59,12 +59,12 @@ GemmPlan rows_gemm(ComputeType type, const ConvGeometry& g, const RowsLayout& la
 }
 
 template <class T>
-void pack_rows(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_rows(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const GemmPlan gemm = rows_gemm<T>(plan.type, g, RowsLayout(g, sizeof(T)));
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     pack_b(gemm, static_cast<const T*>(weights) + group * g.out_per_group * g.k,
-           static_cast<std::byte*>(packed) + group * static_cast<int64_t>(gemm.packed_b_bytes));
+           static_cast<std::byte*>(packed) + group * static_cast<int64_t>(gemm.packed_b_bytes), stop);
   }
 }
 

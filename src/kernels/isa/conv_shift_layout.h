@@ -134,7 +134,9 @@ void make_shift_table(const ConvPlan& plan, void* table) {
   const ConvGeometry g(plan.shape);
   const ShiftLayout<T> layout(g);
   int64_t* offset = static_cast<int64_t*>(table);
+  StopPoll stop;
   for (int64_t c = 0; c < g.in_per_group; ++c) {
+    if (stop.after(kPackedNs * static_cast<double>(g.taps))) return;
     for (int64_t outer = 0; outer < g.outer_taps; ++outer) {
       for (int64_t y = 0; y < g.height.kernel; ++y) {
         for (int64_t x = 0; x < g.width.kernel; ++x) *offset++ = layout.offset(g, c, outer, y, x);
@@ -145,7 +147,7 @@ void make_shift_table(const ConvPlan& plan, void* table) {
 
 // kWhole: all steps are one block.
 template <class T, bool kWhole>
-void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
+void pack_shift(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const T* from = static_cast<const T*>(weights);
   T* to = static_cast<T*>(packed);
@@ -153,10 +155,16 @@ void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     for (int64_t p = 0; p < g.k; p += steps) {
       const int64_t deep = std::min(steps, g.k - p);
+      bool goes_on = true;
       each_tile<T>(g.out_per_group, [&](int64_t row, int64_t count) {
-        pack_panel(from + (group * g.out_per_group + row) * g.k + p, 1, g.k, deep, count, count, to);
+        if (!goes_on) return;
+        const T* filters = from + (group * g.out_per_group + row) * g.k + p;
+        goes_on = in_pieces(deep, kPackedNs * static_cast<double>(count), stop, [&](int64_t begin, int64_t end) {
+          pack_panel(filters + begin, 1, g.k, end - begin, count, count, to + begin * count);
+        });
         to += deep * count;
       });
+      if (!goes_on) return;
     }
   }
 }

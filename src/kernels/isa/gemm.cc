@@ -140,13 +140,16 @@ constexpr GemmPanels panels_of(const GemmShape& shape) {
 // `columns` columns of B, from `b` on, to panels. Where rows lie in order, a few of them at a time go to all panels, so
 // that they are read as they lie: pieces as wide as a panel would be one from each of many pages.
 template <class T>
-void pack_columns(const T* b, const GemmShape& shape, int64_t steps, int64_t columns, const GemmPanels& panels, T* to) {
-  constexpr int64_t kWidth = kPanelWidth<T>, kRowsAtATime = 8;
-  const int64_t block = shape.b_col == 1 ? kRowsAtATime : std::max<int64_t>(steps, 1);
+void pack_columns(const T* b, const GemmShape& shape, int64_t steps, int64_t columns, const GemmPanels& panels, T* to,
+                  StopPoll& stop) {
+  constexpr int64_t kWidth = kPanelWidth<T>, kRowsAtATime = 8, kMostSteps = 4096;
+  const int64_t block = shape.b_col == 1 ? kRowsAtATime : std::clamp<int64_t>(steps, 1, kMostSteps);
   for (int64_t p = 0; p < steps; p += block) {
+    const int64_t deep = std::min(block, steps - p);
     for (int64_t j = 0; j < columns; j += kWidth) {
-      pack_panel(b + p * shape.b_row + j * shape.b_col, shape.b_row, shape.b_col, std::min(block, steps - p),
-                 std::min(kWidth, columns - j), kWidth, to + panels.place(p, j));
+      if (stop.after(kPackedNs * static_cast<double>(deep * kWidth))) return;
+      pack_panel(b + p * shape.b_row + j * shape.b_col, shape.b_row, shape.b_col, deep, std::min(kWidth, columns - j),
+                 kWidth, to + panels.place(p, j));
     }
   }
 }
@@ -283,8 +286,9 @@ class Gemm {
   void copy_group(const GemmRange& group, int64_t p, int64_t steps) {
     group_begin_ = group.column_begin;
     const T* b = b_ + p * shape_.b_row + group.column_begin * shape_.b_col;
+    StopPoll stop;
     pack_columns(b, shape_, steps, group.column_end - group.column_begin, GemmPanels{kPanelWidth<T>, steps},
-                 panel_scratch_);
+                 panel_scratch_, stop);
   }
 
 #if defined(__AVX2__)
@@ -605,13 +609,13 @@ void run_panels(const GemmPlan& plan, const GemmOperands& operands, const GemmRa
 }
 
 template <class T>
-void pack_panels(const GemmPlan& plan, const void* b, void* packed) {
+void pack_panels(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
   const GemmShape& s = plan.shape;
-  pack_columns(static_cast<const T*>(b), s, s.k, s.n, panels_of<T>(s), static_cast<T*>(packed));
+  pack_columns(static_cast<const T*>(b), s, s.k, s.n, panels_of<T>(s), static_cast<T*>(packed), stop);
 }
 
 // As pack_panels, a block of steps at a time.
-void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
+void pack_half_panels(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
   constexpr int64_t kSteps = 16;
   const GemmShape& s = plan.shape;
   float block[kSteps * kHalfWidth];
@@ -620,6 +624,7 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
     const int64_t width = half_panel_width(s, j);
     for (int64_t p = 0; p < s.k; p += kSteps) {
       const int64_t steps = std::min(kSteps, s.k - p);
+      if (stop.after(kPackedNs * static_cast<double>(steps * width))) return;
       pack_panel(static_cast<const float*>(b) + p * s.b_row + j * s.b_col, s.b_row, s.b_col, steps,
                  std::min(width, s.n - j), width, block);
       for (int64_t i = 0; i < steps * width; i += Lanes<float>::kCount) {
@@ -629,7 +634,7 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
   }
 }
 
-void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed) {
+void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
   const GemmShape& s = plan.shape;
   const auto& from = *static_cast<const ByteColumns*>(b);
   const auto* bytes = static_cast<const uint8_t*>(from.bytes);
@@ -640,6 +645,7 @@ void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed) {
   for (int64_t j = 0; j < columns; j += kHalfWidth) {
     const int64_t width = half_panel_width(s, j), there = std::min(width, s.n - j);
     for (int64_t p = 0; p < s.k; ++p) {
+      if (stop.after(kPackedNs * static_cast<double>(width))) return;
       uint8_t* row = panels + j * s.k + p * width;
       const uint8_t* source = bytes + p * s.b_row + j * s.b_col;
       for (int64_t i = 0; i < there; ++i) row[i] = source[i * s.b_col] ^ from.flipped_bits;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/in_pieces.h"
 #include "kernels/gemm.h"
 #include "kernels/isa/combine_rows.h"
 #include "kernels/isa/gemm_tile.h"
@@ -171,12 +172,15 @@ void run_dots(const GemmPlan& plan, const GemmOperands& operands, const GemmRang
 
 // Columns of B one after the other.
 template <class T>
-void pack_dots(const GemmPlan& plan, const void* b, void* packed) {
+void pack_dots(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
   const GemmShape& s = plan.shape;
   for (int64_t j = 0; j < s.n; ++j) {
-    for (int64_t p = 0; p < s.k; ++p) {
-      static_cast<T*>(packed)[j * s.k + p] = static_cast<const T*>(b)[p * s.b_row + j * s.b_col];
-    }
+    const bool goes_on = in_pieces(s.k, kPackedNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        static_cast<T*>(packed)[j * s.k + p] = static_cast<const T*>(b)[p * s.b_row + j * s.b_col];
+      }
+    });
+    if (!goes_on) return;
   }
 }
 

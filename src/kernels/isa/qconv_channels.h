@@ -68,11 +68,11 @@ class ByteWeights {
 class ByteWeightPacker {
  public:
   ByteWeightPacker(const QConvShape& shape, const ConvGeometry& g, const ChannelsLayout& layout, bool quads,
-                   std::byte* packed)
-      : shape_(shape), g_(g), layout_(layout), quads_(quads), at_(layout, quads), packed_(packed) {}
+                   std::byte* packed, StopPoll& stop)
+      : shape_(shape), g_(g), layout_(layout), quads_(quads), at_(layout, quads), packed_(packed), stop_(stop) {}
 
   void pack(const uint8_t* weights) {
-    copy(weights);
+    if (!copy(weights)) return;
     const bool whole = quads_ || cut();
     if (!whole) halve(weights);
     const auto form = whole ? ByteWeights::Form::kWhole : ByteWeights::Form::kHalves;
@@ -82,11 +82,13 @@ class ByteWeightPacker {
  private:
   int8_t* panels() { return reinterpret_cast<int8_t*>(packed_ + at_.panels_at); }
 
-  void copy(const uint8_t* weights) {
+  // False: it was told to stop.
+  bool copy(const uint8_t* weights) {
     const uint8_t flip = shape_.w_signed ? 0 : 0x80;
     auto* sums = reinterpret_cast<int32_t*>(packed_ + at_.sums_at);
     std::memset(sums, 0, static_cast<size_t>(layout_.vectors * layout_.form.lanes * 4));
-    std::memset(panels(), 0, static_cast<size_t>(at_.panels_bytes));
+    fill_in_pieces(panels(), 0, static_cast<size_t>(at_.panels_bytes));
+    StepPoll steps(stop_, kPackedNs);
     for (int64_t channel = 0; channel < g_.out_per_group; ++channel) {
       const int64_t panel = channel / layout_.panel_channels(), column = channel % layout_.panel_channels();
       const int64_t width = layout_.panel_vectors(panel) * layout_.form.lanes * 4;
@@ -94,12 +96,14 @@ class ByteWeightPacker {
       const uint8_t* from = weights + channel * g_.k;
       for (int64_t c = 0; c < g_.in_per_group; ++c) {
         for (int64_t tap = 0; tap < g_.taps; ++tap) {
+          if (steps.after_step()) return false;
           const auto value = static_cast<int8_t>(*from++ ^ flip);
           to[(tap * layout_.depth + c / 4) * width + c % 4] = value;
           sums[channel] += value;
         }
       }
     }
+    return true;
   }
 
   // Whether the rests have room.
@@ -107,10 +111,12 @@ class ByteWeightPacker {
     auto* ends = reinterpret_cast<int32_t*>(packed_ + at_.ends_at);
     auto* rests = reinterpret_cast<QRest*>(packed_ + at_.more_at);
     int32_t count = 0;
+    StepPoll pairs(stop_, kPackedNs);
     for (int64_t panel = 0; panel < layout_.panels; ++panel) {
       const int64_t width = layout_.panel_vectors(panel) * layout_.form.lanes;
       int8_t* pair = panels() + panel * layout_.panel_elements() * 4;
       for (int64_t i = 0; i < layout_.steps * width * 2; ++i, pair += 2) {
+        if (pairs.after_step()) return true;
         int larger = 0;
         const int rest = cut_pair(pair, larger);
         if (rest == 0) continue;
@@ -124,9 +130,11 @@ class ByteWeightPacker {
   }
 
   void halve(const uint8_t* weights) {
-    copy(weights);
+    if (!copy(weights)) return;
     auto* other = reinterpret_cast<int8_t*>(packed_ + at_.more_at);
+    StepPoll steps(stop_, kPackedNs);
     for (int64_t i = 0; i < at_.panels_bytes; ++i) {
+      if (steps.after_step()) return;
       int8_t& weight = panels()[i];
       other[i] = static_cast<int8_t>(weight / 2);
       weight = static_cast<int8_t>(weight - other[i]);
@@ -139,6 +147,7 @@ class ByteWeightPacker {
   const bool quads_;
   ByteWeights at_;
   std::byte* packed_;
+  StopPoll& stop_;
 };
 
 // Scratch: sums, copy of the input, room of the copy, sums of positions, places.
@@ -382,13 +391,14 @@ void run_byte_channels(const QConvPlan& plan, const QConvOperands& operands, con
 }
 
 template <QScheme kScheme>
-void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed) {
+void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape.conv);
   const ChannelsLayout layout(g, ByteChannels<kScheme>::form());
   constexpr bool kQuads = kScheme == QScheme::kQuads;
   const ByteWeights at(layout, kQuads);
   for (int64_t group = 0; group < layout.groups; ++group) {
-    ByteWeightPacker(plan.shape, g, layout, kQuads, static_cast<std::byte*>(packed) + group * at.bytes)
+    if (stop.after(kPackedNs * static_cast<double>(std::min(g.out_per_group * g.k, kFewSteps)))) return;
+    ByteWeightPacker(plan.shape, g, layout, kQuads, static_cast<std::byte*>(packed) + group * at.bytes, stop)
         .pack(static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k);
   }
 }

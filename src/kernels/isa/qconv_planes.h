@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/byte_filters.h"
 #include "kernels/conv.h"
 #include "kernels/isa/conv_axes.h"
@@ -188,8 +189,8 @@ inline void run_planes(const QConvPlan& plan, const QConvOperands& operands, con
 }
 
 // Weights stay bytes until a run knows their zero points.
-inline void copy_filters(const QConvPlan& plan, const void* weights, void* packed) {
-  std::memcpy(packed, weights, plan.packed_weight_bytes);
+inline void copy_filters(const QConvPlan& plan, const void* weights, void* packed, StopPoll&) {
+  copy_in_pieces(packed, weights, plan.packed_weight_bytes);
 }
 
 // Whether that is the way.

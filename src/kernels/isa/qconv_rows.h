@@ -100,12 +100,12 @@ inline void run_rows(const QConvPlan& plan, const QConvOperands& operands, const
   }
 }
 
-inline void pack_for_rows(const QConvPlan& plan, const void* weights, void* packed) {
+inline void pack_for_rows(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape.conv);
   const QGemmPlan gemm = conv_gemm(plan.shape, g, QConvLayout(g));
   for (int64_t group = 0; group < plan.shape.conv.groups; ++group) {
     pack_qgemm_b(gemm, static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k,
-                 static_cast<std::byte*>(packed) + group * static_cast<int64_t>(gemm.packed_b_bytes));
+                 static_cast<std::byte*>(packed) + group * static_cast<int64_t>(gemm.packed_b_bytes), stop);
   }
 }
 

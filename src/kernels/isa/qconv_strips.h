@@ -68,11 +68,11 @@ class FilterLayout {
 // Filters of one group.
 class FilterPacker {
  public:
-  FilterPacker(const QConvShape& shape, const ConvGeometry& g, bool quads, void* packed)
-      : shape_(shape), g_(g), quads_(quads), layout_(g, quads), packed_(static_cast<std::byte*>(packed)) {}
+  FilterPacker(const QConvShape& shape, const ConvGeometry& g, bool quads, void* packed, StopPoll& stop)
+      : shape_(shape), g_(g), quads_(quads), layout_(g, quads), packed_(static_cast<std::byte*>(packed)), stop_(stop) {}
 
   void pack(const uint8_t* weights) {
-    copy(weights);
+    if (!copy(weights)) return;
     const bool whole = quads_ || cut();
     if (!whole) halve(weights);
     const auto form = whole ? FilterLayout::Form::kWhole : FilterLayout::Form::kHalves;
@@ -82,20 +82,22 @@ class FilterPacker {
  private:
   int8_t* row(int64_t r) { return reinterpret_cast<int8_t*>(packed_ + layout_.rows_at) + r * layout_.row_bytes; }
 
-  void copy(const uint8_t* weights) {
+  // False: it was told to stop.
+  bool copy(const uint8_t* weights) {
     const uint8_t flip = shape_.w_signed ? 0 : 0x80;
     auto* sums = reinterpret_cast<int32_t*>(packed_ + layout_.sums_at);
     for (int64_t r = 0; r <= g_.out_per_group; ++r) {
       int8_t* to = row(r);
-      std::memset(to, 0, static_cast<size_t>(layout_.row_bytes));
-      if (r == g_.out_per_group) {
-        std::fill_n(to, g_.k, int8_t{1});
-        return;
-      }
+      std::fill(to + g_.k, to + layout_.row_bytes, int8_t{0});
+      if (r == g_.out_per_group) return fill_in_pieces(to, 1, static_cast<size_t>(g_.k));
       int32_t sum = 0;
-      for (int64_t p = 0; p < g_.k; ++p) sum += to[p] = static_cast<int8_t>(weights[r * g_.k + p] ^ flip);
+      const bool goes_on = in_pieces(g_.k, kPackedNs, stop_, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) sum += to[p] = static_cast<int8_t>(weights[r * g_.k + p] ^ flip);
+      });
+      if (!goes_on) return false;
       sums[r] = sum;
     }
+    return true;
   }
 
   // Whether the rests have room.
@@ -103,8 +105,10 @@ class FilterPacker {
     auto* ends = reinterpret_cast<int32_t*>(packed_ + layout_.ends_at);
     auto* rests = reinterpret_cast<QRest*>(packed_ + layout_.more_at);
     int32_t count = 0;
+    StepPoll pairs(stop_, kPackedNs);
     for (int64_t r = 0; r < g_.out_per_group; ++r) {
       for (int64_t p = 0; p < layout_.row_bytes; p += 2) {
+        if (pairs.after_step()) return true;
         int larger = 0;
         const int rest = cut_pair(row(r) + p, larger);
         if (rest == 0) continue;
@@ -117,10 +121,12 @@ class FilterPacker {
   }
 
   void halve(const uint8_t* weights) {
-    copy(weights);
+    if (!copy(weights)) return;
     std::memset(packed_ + layout_.ends_at, 0, static_cast<size_t>(layout_.rows_at - layout_.ends_at));
     auto* other = reinterpret_cast<int8_t*>(packed_ + layout_.more_at);
+    StepPoll steps(stop_, kPackedNs);
     for (int64_t i = 0; i < g_.out_per_group * layout_.row_bytes; ++i) {
+      if (steps.after_step()) return;
       int8_t& weight = row(0)[i];
       other[i] = static_cast<int8_t>(weight / 2);
       weight = static_cast<int8_t>(weight - other[i]);
@@ -132,6 +138,7 @@ class FilterPacker {
   const bool quads_;
   FilterLayout layout_;
   std::byte* packed_;
+  StopPoll& stop_;
 };
 
 // Makes the panels of a strip: [panel][step][position][4].
@@ -431,12 +438,13 @@ void run_strips(const QConvPlan& plan, const QConvOperands& operands, const QGem
 }
 
 template <QScheme kScheme>
-void pack_for_strips(const QConvPlan& plan, const void* weights, void* packed) {
+void pack_for_strips(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape.conv);
   constexpr bool kQuads = kScheme == QScheme::kQuads;
   const FilterLayout layout(g, kQuads);
   for (int64_t group = 0; group < plan.shape.conv.groups; ++group) {
-    FilterPacker(plan.shape, g, kQuads, static_cast<std::byte*>(packed) + group * layout.bytes())
+    if (stop.after(kPackedNs * static_cast<double>(std::min(g.out_per_group * g.k, kFewSteps)))) return;
+    FilterPacker(plan.shape, g, kQuads, static_cast<std::byte*>(packed) + group * layout.bytes(), stop)
         .pack(static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k);
   }
 }

@@ -48,8 +48,9 @@ class QGemm {
   void run(const GemmRange& range) {
     if (range.row_end <= range.row_begin || range.column_end <= range.column_begin) return;
     if (!shape_.b_packed) {
+      StopPoll stop;
       pack_qpanels<kScheme>(shape_, operands_.b, const_cast<std::byte*>(packed_), range.column_begin / kIntPanel,
-                            (range.column_end + kIntPanel - 1) / kIntPanel);
+                            (range.column_end + kIntPanel - 1) / kIntPanel, stop);
     }
     const int64_t most = block_rows(layout_, shape_.m);
     for (int64_t i = range.row_begin; i < range.row_end; i += most) {
@@ -156,8 +157,8 @@ void run_qgemm_as(const QGemmPlan& plan, const QGemmOperands& operands, const QG
 }
 
 template <QScheme kScheme>
-void pack_as(const QGemmPlan& plan, const void* b, void* packed) {
-  pack_qpanels<kScheme>(plan.shape, b, packed, 0, QLayout<kScheme>(plan.shape).panels);
+void pack_as(const QGemmPlan& plan, const void* b, void* packed, StopPoll& stop) {
+  pack_qpanels<kScheme>(plan.shape, b, packed, 0, QLayout<kScheme>(plan.shape).panels, stop);
 }
 
 template <QScheme kScheme>
@@ -198,7 +199,9 @@ QGemmPlan prepare_fitted(const QGemmShape& shape) {
   plan.scratch_bytes = std::max(plan.scratch_bytes, prepare_as<QScheme::kPairs>(shape).scratch_bytes);
   plan.packed_b_bytes = static_cast<size_t>(FittedLayout(shape).packed_bytes());
   plan.run = run_fitted;
-  plan.pack = [](const QGemmPlan& p, const void* b, void* packed) { pack_fitted(p.shape, b, packed); };
+  plan.pack = [](const QGemmPlan& p, const void* b, void* packed, StopPoll& stop) {
+    pack_fitted(p.shape, b, packed, stop);
+  };
   return plan;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/isa/qgemm_tile.h"
 #include "kernels/qgemm.h"
 
@@ -36,20 +37,27 @@ struct QLayout {
   int64_t a_bytes;  // of a converted row
 };
 
+// Of one piece too small for a StepPoll to ask about; there may be many.
+inline constexpr int64_t kFewSteps = 1024;
+
 // B' as panels at `packed`.
 template <QScheme kScheme>
-void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t first_panel, int64_t end_panel) {
+void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t first_panel, int64_t end_panel,
+                  StopPoll& stop) {
   const QLayout<kScheme> layout(s);
   constexpr int64_t kSteps = QLayout<kScheme>::kSteps;
   const uint8_t flip = s.b_signed ? 0 : 0x80;
   const uint8_t* from = static_cast<const uint8_t*>(b);
+  StepPoll rows(stop, kPackedNs * kIntPanel);
   for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+    if (stop.after(kPackedNs * kIntPanel * static_cast<double>(std::min(s.k, kFewSteps)))) return;
     int32_t* sums = static_cast<int32_t*>(packed) + panel * kIntPanel;
     int8_t* to = static_cast<int8_t*>(packed) + layout.sums_bytes + panel * layout.panel_bytes;
     const int64_t columns = std::min<int64_t>(kIntPanel, s.n - panel * kIntPanel);
-    std::memset(to, 0, static_cast<size_t>(layout.panel_bytes));
+    fill_in_pieces(to, 0, static_cast<size_t>(layout.panel_bytes));
     std::fill_n(sums, kIntPanel, 0);
     for (int64_t p = 0; p < s.k; ++p) {
+      if (rows.after_step()) return;
       const uint8_t* row = from + p * s.b_row + panel * kIntPanel * s.b_col;
       int8_t* at = to + p / kSteps * kIntPanel * kSteps + p % kSteps;
       for (int64_t j = 0; j < columns; ++j) {
@@ -103,12 +111,15 @@ inline int cut_pair(int8_t* pair, int& larger) {
 }
 
 // Cuts what does not fit from the panels at `panels`; the number of rests, or -1 where there are too many.
-inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRest* rests, int64_t most) {
+inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRest* rests, int64_t most,
+                         StopPoll& stop) {
   const QLayout<QScheme::kFitted> layout(s);
   int64_t count = 0;
+  StepPoll pairs(stop, kPackedNs);
   for (int64_t panel = 0; panel < layout.panels; ++panel) {
     int8_t* pair = panels + panel * layout.panel_bytes;
     for (int64_t i = 0; i < layout.panel_bytes / 2; ++i, pair += 2) {
+      if (pairs.after_step()) return -1;
       int larger = 0;
       const int rest = cut_pair(pair, larger);
       if (rest == 0) continue;
@@ -121,18 +132,19 @@ inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRe
   return count;
 }
 
-inline void pack_fitted(const QGemmShape& s, const void* b, void* packed) {
+inline void pack_fitted(const QGemmShape& s, const void* b, void* packed, StopPoll& stop) {
   const FittedLayout layout(s);
   const QLayout<QScheme::kFitted> inner(s);
   auto* bytes = static_cast<std::byte*>(packed);
   std::byte* panels = bytes + layout.panels_at;
-  pack_qpanels<QScheme::kFitted>(s, b, panels, 0, inner.panels);
+  pack_qpanels<QScheme::kFitted>(s, b, panels, 0, inner.panels, stop);
+  if (was_stopped()) return;
   const int64_t rests = cut_rests(s, reinterpret_cast<int8_t*>(panels + inner.sums_bytes),
                                   reinterpret_cast<int32_t*>(bytes + layout.ends_at),
-                                  reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests);
+                                  reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests, stop);
   const FittedLayout::Head head{rests >= 0 ? 1 : 0};
   std::memcpy(packed, &head, sizeof head);
-  if (head.fits == 0) pack_qpanels<QScheme::kPairs>(s, b, panels, 0, inner.panels);
+  if (head.fits == 0) pack_qpanels<QScheme::kPairs>(s, b, panels, 0, inner.panels, stop);
 }
 
 // Adds a[row][rest.step] * rest.value to the sums of a tile's rows.

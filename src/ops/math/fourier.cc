@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "base/in_pieces.h"
-#include "base/uninterrupted.h"
 
 namespace treadle {
 
@@ -20,7 +19,6 @@ constexpr size_t kPiece = size_t{1} << 16;
 
 Fourier::Fourier(size_t length) : length_(length) {
   if (length == 0) return;
-  const Interruptible however_prepared;
   is_complete_ = std::has_single_bit(length) ? make_roots() : make_chirp();
 }
 

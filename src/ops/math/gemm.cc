@@ -99,7 +99,8 @@ Status prepare_gemm(PrepareContext& ctx) {
     ctx.form->product = &state->gemm;
   }
   if (ctx.form_only) return {};
-  if (is_contiguous(ctx.inputs[1].dims, ctx.inputs[1].strides)) state->gemm.pack(ctx.inputs[1], ctx.packs, wide);
+  const Operand& b = ctx.inputs[1];
+  if (is_contiguous(b.dims, b.strides)) TREADLE_TRY(state->gemm.pack(b, ctx.packs, wide));
   state->count = static_cast<size_t>(out.element_count());
   state->narrows = wide != out.type;
   state->output = static_cast<uint32_t>(ctx.inputs.size());

@@ -152,7 +152,7 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
     ctx.form->product = &state->gemm;
   }
   if (ctx.form_only) return {};
-  if (is_contiguous(b.dims, b.strides)) state->gemm.pack(b, ctx.packs, wide);
+  if (is_contiguous(b.dims, b.strides)) TREADLE_TRY(state->gemm.pack(b, ctx.packs, wide));
   state->count = static_cast<size_t>(out.element_count());
   if (wide != out.type) {
     state->narrow = kernels::make_converter(wide, out.type);

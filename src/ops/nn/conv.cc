@@ -42,6 +42,7 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
   const void* weights = s.packed;
   if (!weights) {
     kernels::pack_conv_weights(s.plan, s.w.get(input(kW), scratch), scratch + s.packed_at);
+    if (was_stopped()) return fail(KernelError::kStopped);
     weights = scratch + s.packed_at;
   }
   const void* bias = input(kB) ? s.bias.get(input(kB), scratch) : nullptr;
@@ -69,33 +70,22 @@ uint64_t packed_layout(const kernels::ConvPlan& plan) {
   return key;
 }
 
-// Calls `use` with constant weights in the type that is computed in.
-template <class Use>
-auto with_wide_weights(const Operand& w, ElementType wide, Use&& use) {
-  if (w.type == wide) return use(w.constant);
-  const auto count = static_cast<size_t>(w.element_count());
-  std::vector<std::byte> widened(count * byte_width(wide));
-  kernels::cast(w.type, wide, w.constant, widened.data(), count);
-  return use(static_cast<const void*>(widened.data()));
-}
-
-const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
+Result<const void*> pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
-  return ctx.packs.get(w, packed_layout(s.plan), s.plan.packed_weight_bytes, [&](void* out) {
-    with_wide_weights(w, wide, [&](const void* weights) { kernels::pack_conv_weights(s.plan, weights, out); });
-  });
+  return ctx.packs.get(w, packed_layout(s.plan), s.plan.packed_weight_bytes,
+                       [&](void* out) { kernels::pack_conv_weights(s.plan, WideConstant(w, wide).data(), out); });
 }
 
 // How constant weights fold; null where that does not pay. One look for all sizes of the input.
-const kernels::Fold* fold_constant(PrepareContext& ctx, const kernels::ConvShape& shape, ElementType wide) {
+Result<const kernels::Fold*> fold_constant(PrepareContext& ctx, const kernels::ConvShape& shape, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
   if (w.constant == nullptr || !kernels::may_fold(shape)) return nullptr;
   static const char kFold = 0;
   const uint64_t layout = layout_key(shape, reinterpret_cast<uintptr_t>(&kFold));
-  const void* fold = ctx.packs.get(w, layout, sizeof(kernels::Fold), [&](void* out) {
-    new (out) kernels::Fold(with_wide_weights(
-        w, wide, [&](const void* weights) { return kernels::fold_weights(compute_type(wide), shape, weights); }));
-  });
+  const auto look = [&](void* out) {
+    new (out) kernels::Fold(kernels::fold_weights(compute_type(wide), shape, WideConstant(w, wide).data()));
+  };
+  TREADLE_ASSIGN(const void* const fold, ctx.packs.get(w, layout, sizeof(kernels::Fold), look));
   const auto* found = static_cast<const kernels::Fold*>(fold);
   return kernels::pays(*found, shape) ? found : nullptr;
 }
@@ -112,8 +102,10 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const Operand& y = ctx.outputs[0];
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
-  const kernels::Fold* fold =
-      s->plan.cuts || shape.x_last || shape.y_last ? nullptr : fold_constant(ctx, s->plan.shape, wide);
+  const kernels::Fold* fold = nullptr;
+  if (!s->plan.cuts && !shape.x_last && !shape.y_last) {
+    TREADLE_ASSIGN(fold, fold_constant(ctx, s->plan.shape, wide));
+  }
   if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);
@@ -127,7 +119,7 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   TREADLE_TRY(s->x.prepare(ctx.inputs[kX], wide, scratch));
   if (ctx.has_input(kB)) TREADLE_TRY(s->bias.prepare(ctx.inputs[kB], wide, scratch));
   if (ctx.inputs[kW].constant) {
-    s->packed = pack_constant(ctx, *s, wide);
+    TREADLE_ASSIGN(s->packed, pack_constant(ctx, *s, wide));
   } else {
     TREADLE_TRY(s->w.prepare(ctx.inputs[kW], wide, scratch));
     s->packed_at = scratch.add(s->plan.packed_weight_bytes);

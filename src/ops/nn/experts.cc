@@ -275,7 +275,7 @@ uint32_t run_experts(const void* state, void* const* slots, const uint32_t* oper
 
 // ---- Preparation
 
-void prepare_layer(PrepareContext& ctx, Layer& layer, size_t input, int64_t rows) {
+Status prepare_layer(PrepareContext& ctx, Layer& layer, size_t input, int64_t rows) {
   const Operand& w = ctx.inputs[input];
   layer.input = input;
   layer.out = w.dims[1];
@@ -287,17 +287,20 @@ void prepare_layer(PrepareContext& ctx, Layer& layer, size_t input, int64_t rows
   shape.c_row = layer.out;
   shape.b_packed = w.constant != nullptr;
   layer.plan = kernels::prepare_gemm(ComputeType::kF32, shape);
-  if (!shape.b_packed) return;
+  if (!shape.b_packed) return {};
   const uint64_t key = reinterpret_cast<uintptr_t>(layer.plan.pack) * 0x9E37'79B9'7F4A'7C15u + 1;
   const size_t bytes = layer.plan.packed_b_bytes;
-  layer.packed =
-      static_cast<const std::byte*>(ctx.packs.get(w, key, bytes * static_cast<size_t>(w.dims[0]), [&](void* out) {
-        const auto* from = static_cast<const float*>(w.constant);
-        for (int64_t e = 0; e < w.dims[0]; ++e) {
-          kernels::pack_b(layer.plan, from + e * layer.out * layer.in,
-                          static_cast<std::byte*>(out) + static_cast<size_t>(e) * bytes);
-        }
-      }));
+  const auto pack = [&](void* out) {
+    const auto* from = static_cast<const float*>(w.constant);
+    StopPoll stop;
+    for (int64_t e = 0; e < w.dims[0]; ++e) {
+      kernels::pack_b(layer.plan, from + e * layer.out * layer.in,
+                      static_cast<std::byte*>(out) + static_cast<size_t>(e) * bytes, stop);
+    }
+  };
+  TREADLE_ASSIGN(const void* const packed, ctx.packs.get(w, key, bytes * static_cast<size_t>(w.dims[0]), pack));
+  layer.packed = static_cast<const std::byte*>(packed);
+  return {};
 }
 
 void lay_scratch(PrepareContext& ctx, ExpertState& s) {
@@ -338,9 +341,9 @@ Status prepare_experts(PrepareContext& ctx) {
   s->inner = ctx.inputs[kSecond].dims[2];
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   const int64_t rows = std::max<int64_t>(s->routes() / std::max<int64_t>(s->experts, 1), 1);
-  prepare_layer(ctx, s->first, kFirst, rows);
-  prepare_layer(ctx, s->second, kSecond, rows);
-  if (s->has_third) prepare_layer(ctx, s->third, kThird, rows);
+  TREADLE_TRY(prepare_layer(ctx, s->first, kFirst, rows));
+  TREADLE_TRY(prepare_layer(ctx, s->second, kSecond, rows));
+  if (s->has_third) TREADLE_TRY(prepare_layer(ctx, s->third, kThird, rows));
   s->route_ns = kMultiplyAddNs * static_cast<double>(s->size) * static_cast<double>(s->first.out + s->inner);
   ctx.cost_ns = s->route_ns * static_cast<double>(s->routes());
   lay_scratch(ctx, *s);

@@ -45,6 +45,7 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
   const void* weights = s.packed;
   if (!weights) {
     kernels::pack_qconv_weights(s.plan, input(s.roles.w), scratch + s.packed_at);
+    if (was_stopped()) return fail(KernelError::kStopped);
     weights = scratch + s.packed_at;
   }
   kernels::QGemmEpilogue epilogue = s.epilogue;
@@ -101,8 +102,8 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   }
   ScratchLayout scratch;
   if (w.constant) {
-    s->packed = ctx.packs.get(w, packed_layout(s->plan), s->plan.packed_weight_bytes,
-                              [&](void* out) { kernels::pack_qconv_weights(s->plan, w.constant, out); });
+    const auto pack = [&](void* out) { kernels::pack_qconv_weights(s->plan, w.constant, out); };
+    TREADLE_ASSIGN(s->packed, ctx.packs.get(w, packed_layout(s->plan), s->plan.packed_weight_bytes, pack));
   } else {
     s->packed_at = scratch.add(s->plan.packed_weight_bytes);
   }

@@ -56,7 +56,7 @@ Status prepare(PrepareContext& ctx) {
   TREADLE_TRY(state->gemm.prepare(ElementType::kFloat, describe(ctx, state->has_bias), {}, scratch, ctx.threads));
   DequantizedOperand weights{ctx.inputs[kB], ctx.inputs[kScale], {}};
   if (ctx.has_input(kZero)) weights.zero = ctx.inputs[kZero];
-  state->gemm.pack(weights, ctx.packs);
+  TREADLE_TRY(state->gemm.pack(weights, ctx.packs));
   state->output = static_cast<uint32_t>(ctx.inputs.size());
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.kept_bytes = state->gemm.kept_bytes();

@@ -202,11 +202,11 @@ void merge_rows(kernels::QGemmShape& shape, InlineVector<MatMulIntegerState::Lev
   }
 }
 
-void pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
+Status pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
   const Operand& b = ctx.inputs[1];
   kernels::QGemmShape shape = state.plan.shape;
   const int64_t matrix = shape.k * shape.n;
-  if (!b.constant || matrix == 0) return;
+  if (!b.constant || matrix == 0) return {};
   shape.b_packed = true;
   const kernels::QGemmPlan plan = kernels::prepare_qgemm(shape);
   const int64_t matrices = b.element_count() / matrix;
@@ -216,13 +216,17 @@ void pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
     key = key * 0x9E37'79B9'7F4A'7C15u + static_cast<uint64_t>(part);
   }
   const size_t bytes = plan.packed_b_bytes * static_cast<size_t>(matrices);
-  state.packed = static_cast<const std::byte*>(ctx.packs.get(b, key, bytes, [&](void* out) {
+  const auto pack = [&](void* out) {
+    StopPoll stop;
     for (int64_t i = 0; i < matrices; ++i) {
       kernels::pack_qgemm_b(plan, static_cast<const std::byte*>(b.constant) + i * matrix,
-                            static_cast<std::byte*>(out) + static_cast<size_t>(i) * plan.packed_b_bytes);
+                            static_cast<std::byte*>(out) + static_cast<size_t>(i) * plan.packed_b_bytes, stop);
     }
-  }));
+  };
+  TREADLE_ASSIGN(const void* const packed, ctx.packs.get(b, key, bytes, pack));
+  state.packed = static_cast<const std::byte*>(packed);
   state.plan = plan;
+  return {};
 }
 
 Result<MatMulIntegerState*> prepare_product(PrepareContext& ctx) {
@@ -260,7 +264,7 @@ Result<MatMulIntegerState*> prepare_product(PrepareContext& ctx) {
   state->has_a_zero = a_zero.present;
   state->has_b_zero = b_zero.present;
   state->output = static_cast<uint32_t>(ctx.inputs.size());
-  pack_constant(ctx, *state);
+  TREADLE_TRY(pack_constant(ctx, *state));
   for (const auto& level : state->levels) state->matrices *= level.size;
   constexpr double kMultiplyAddNs = 0.01;
   const double ns =

@@ -3,9 +3,12 @@
 // names its block itself (g_idx), weights become floats first.
 
 #include <array>
+#include <memory>
 #include <vector>
 
+#include "base/in_pieces.h"
 #include "kernels/block_weights.h"
+#include "kernels/gemm.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -109,29 +112,39 @@ struct BlockState {
   int64_t chunks() const { return (rows + chunk - 1) / chunk; }
 };
 
-std::vector<float> widened(const kernels::TileConverter& converter, const void* from, int64_t count) {
-  std::vector<float> wide(static_cast<size_t>(count));
-  kernels::convert(converter, from, wide.data(), wide.size());
+// What ends early where it is told to stop, as packing does.
+using Floats = std::unique_ptr<float[]>;
+
+Floats widened(const kernels::TileConverter& converter, const void* from, int64_t count) {
+  auto wide = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
+  kernels::convert(converter, from, wide.get(), static_cast<size_t>(count));
   return wide;
 }
 
 // Counted from the middle of the range.
-std::vector<float> read_zeros(const BlockState& s, const void* zeros) {
+Floats read_zeros(const BlockState& s, const void* zeros) {
   const kernels::BlockWeights& w = s.weights;
   const auto middle = static_cast<float>(int64_t{1} << (w.bits - 1));
-  std::vector<float> values;
+  const int64_t count = w.n * w.blocks();
   if (s.zero_type != ElementType::kUint8) {
-    values = widened(kernels::make_converter(s.zero_type, ElementType::kFloat), zeros, w.n * w.blocks());
-    for (float& value : values) value -= middle;
+    Floats values = widened(kernels::make_converter(s.zero_type, ElementType::kFloat), zeros, count);
+    in_pieces(count, kernels::kPackedNs, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] -= middle;
+    });
     return values;
   }
+  auto values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
+  float* to = values.get();
+  StopPoll stop;
+  StepPoll steps(stop, kernels::kPackedNs);
   const auto* bytes = static_cast<const uint8_t*>(zeros);
   const int per_byte = 8 / w.bits;
   const uint32_t mask = (1u << w.bits) - 1;
   for (int64_t j = 0; j < w.n; ++j, bytes += zero_bytes(w)) {
     for (int64_t b = 0; b < w.blocks(); ++b) {
+      if (steps.after_step()) return values;
       const uint32_t zero = static_cast<uint32_t>(bytes[b / per_byte]) >> (b % per_byte * w.bits) & mask;
-      values.push_back(static_cast<float>(zero) - middle);
+      *to++ = static_cast<float>(zero) - middle;
     }
   }
   return values;
@@ -139,25 +152,28 @@ std::vector<float> read_zeros(const BlockState& s, const void* zeros) {
 
 void pack(const BlockState& s, const void* b, const void* scales, const void* zeros, void* packed) {
   const kernels::BlockWeights& w = s.weights;
-  const std::vector<float> wide_scales = widened(s.widen, scales, w.n * w.blocks());
-  std::vector<float> wide_zeros;
-  if (w.has_zeros) wide_zeros = read_zeros(s, zeros);
-  kernels::pack_block_weights(w, static_cast<const std::byte*>(b), wide_scales.data(),
-                              w.has_zeros ? wide_zeros.data() : nullptr, packed);
+  const Floats wide_scales = widened(s.widen, scales, w.n * w.blocks());
+  const Floats wide_zeros = w.has_zeros ? read_zeros(s, zeros) : nullptr;
+  kernels::pack_block_weights(w, static_cast<const std::byte*>(b), wide_scales.get(), wide_zeros.get(), packed);
 }
 
 // The packed form depends on the scales and zero points, too: on their contents, so that sessions can share it.
 uint64_t mixed(uint64_t key, const Operand& operand) {
   const auto* bytes = static_cast<const uint8_t*>(operand.constant);
   const auto count = static_cast<size_t>(operand.element_count()) * byte_width(operand.type);
-  for (size_t i = 0; i < count; ++i) key = (key ^ bytes[i]) * 0x100000001B3u;
+  constexpr double kMixedNs = 1.5;
+  in_pieces(static_cast<int64_t>(count), kMixedNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) key = (key ^ bytes[i]) * 0x100000001B3u;
+  });
   return key;
 }
 
-const void* pack_constants(PrepareContext& ctx, const BlockState& s) {
+Result<const void*> pack_constants(PrepareContext& ctx, const BlockState& s) {
   const bool zeros = s.weights.has_zeros;
   const Operand &b = ctx.inputs[kB], &scales = ctx.inputs[kScales];
-  if (!b.constant || !scales.constant || (zeros && !ctx.inputs[kZeros].constant)) return nullptr;
+  if (!b.constant || !scales.constant || (zeros && !ctx.inputs[kZeros].constant)) {
+    return static_cast<const void*>(nullptr);
+  }
   uint64_t key = 0x626c'6f63'6b73'7765u;
   for (const int64_t part : {s.weights.k, s.weights.n, s.weights.block, int64_t{s.weights.bits}}) {
     key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u;
@@ -274,7 +290,7 @@ Status prepare_block_matmul(PrepareContext& ctx) {
   s->has_bias = ctx.has_input(kBias);
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   s->scratch = ctx.scratch_operand();
-  s->packed = pack_constants(ctx, *s);
+  TREADLE_ASSIGN(s->packed, pack_constants(ctx, *s));
   ScratchLayout scratch;
   const auto floats = [&](int64_t count) { return scratch.add(static_cast<size_t>(count) * sizeof(float)); };
   if (!s->packed) s->own_packed = scratch.add(w.packed_bytes());

@@ -102,8 +102,8 @@ Status prepare(PrepareContext& ctx) {
   state->c_per_row = ctx.has_input(kC) && ctx.inputs[kC].rank() == 2;
   if (const void* b = ctx.inputs[kB].constant) {
     const uint64_t layout = kPackedLayout * 64 + static_cast<uint64_t>(kernels::preferred_isa());
-    state->packed = ctx.packs.get(ctx.inputs[kB], layout, state->plan.packed_b_bytes,
-                                  [&](void* out) { kernels::pack_qgemm_b(state->plan, b, out); });
+    const auto pack = [&](void* out) { kernels::pack_qgemm_b(state->plan, b, out); };
+    TREADLE_ASSIGN(state->packed, ctx.packs.get(ctx.inputs[kB], layout, state->plan.packed_b_bytes, pack));
   }
   ctx.cost_ns = kMultiplyAddNs * static_cast<double>(state->m * state->n) * static_cast<double>(state->k);
   state->grid =
