@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/in_pieces.h"
 #include "op/axes.h"
 #include "op/node.h"
 #include "op/registry.h"
@@ -183,10 +184,14 @@ class Folder {
     auto scaled = Tensor::allocate(ElementType::kFloat, base.inputs[kWeights]->constant.dims());
     auto shifted = Tensor::allocate(ElementType::kFloat, {weights.channels()});
     if (!version || !scaled.ok() || !shifted.ok()) return false;
-    for (int64_t i = 0; i < weights.elements(); ++i) {
-      const Channel& channel = channels[static_cast<size_t>(weights.channel_of(i))];
-      scaled->mutable_data<float>()[i] = static_cast<float>(element(base.inputs[kWeights], i) * channel.scale);
-    }
+    constexpr double kWeightNs = 4;
+    const bool goes_on = in_pieces(weights.elements(), kWeightNs, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Channel& channel = channels[static_cast<size_t>(weights.channel_of(i))];
+        scaled->mutable_data<float>()[i] = static_cast<float>(element(base.inputs[kWeights], i) * channel.scale);
+      }
+    });
+    if (!goes_on) return false;
     for (int64_t c = 0; c < weights.channels(); ++c) {
       const auto& [mean, scale, shift] = channels[static_cast<size_t>(c)];
       const double before = bias ? element(bias, c) : 0.0;

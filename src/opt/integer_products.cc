@@ -6,6 +6,7 @@
 // float product rounds; all else keeps its bits.
 #include <unordered_set>
 
+#include "base/in_pieces.h"
 #include "kernels/byte_filters.h"
 #include "op/node.h"
 #include "op/registry.h"
@@ -42,8 +43,13 @@ ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
   if (!made.ok()) return nullptr;
   const auto* from = static_cast<const uint8_t*>(matrix.constant.raw());
   auto* to = static_cast<uint8_t*>(made->mutable_raw());
+  constexpr double kTurnedNs = 2;  // written to as many lines
+  StopPoll stop;
   for (int64_t i = 0; i < dims[0]; ++i) {
-    for (int64_t j = 0; j < dims[1]; ++j) to[j * dims[0] + i] = from[i * dims[1] + j];
+    const bool goes_on = in_pieces(dims[1], kTurnedNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) to[j * dims[0] + i] = from[i * dims[1] + j];
+    });
+    if (!goes_on) return nullptr;
   }
   return graph.new_constant(matrix.name, *made);
 }
