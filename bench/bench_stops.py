@@ -5,6 +5,9 @@ tests/python/long_runs.py.
   signals Python handles when a run asks for them.
 - How long after its time limit a run ended, for limits at several points of the whole run. It frees what it had made.
 
+A second table is about first runs, which pack constant weights: how long after their time limits they end, for every kind of
+tests/python/packed_weights.py.
+
 Time is that of the processor, all threads together, which other work on the machine changes less than that of the clock.
 """
 
@@ -21,10 +24,13 @@ import treadle
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 import long_runs
+import packed_weights
 
 TICK_S = 0.0005
 TARGET_MS = 50
 LIMITS = (0.3, 0.6, 0.95)  # of the whole run
+FIRST_LIMITS_S = (0.005, 0.02, 0.05)
+PACKED = 24  # of packed_weights: some 100 MB
 RUNS = 2  # of which the better one counts: the machine may be at something else
 clock = time.process_time
 
@@ -79,6 +85,27 @@ def latest_stop(model: bytes, feeds: dict, threads: int) -> tuple[float, float, 
     return latest, first, whole
 
 
+def latest_first_stop(kind: str) -> tuple[float, float]:
+    """The latest stop of first runs of new sessions; what a first run takes that nobody stops. In seconds."""
+    model, feeds = packed_weights.build(kind, PACKED)
+    feeds = {name: long_runs.to_value(value) for name, value in feeds.items()}
+    latest = 0.0
+    for limit in FIRST_LIMITS_S:
+        latest = max(latest, min(late_after(packed_weights.open_session(model), feeds, limit) for _ in range(RUNS)))
+    session = packed_weights.open_session(model)
+    start = clock()
+    run(session, feeds)
+    return latest, clock() - start
+
+
+def tell_late(latest_of: dict[str, float]) -> None:
+    late = [name for name, latest in latest_of.items() if latest * 1e3 > TARGET_MS]
+    last = max(latest_of, key=latest_of.__getitem__, default=None)
+    print(f"\n{len(latest_of)} cases; {len(late)} stop later than {TARGET_MS} ms: {', '.join(late) or 'none'}")
+    if last:
+        print(f"the latest: {last}, {latest_of[last] * 1e3:.1f} ms\n")
+
+
 def bench_stops(options) -> None:
     print("| operator | latest stop ms | in two threads | in the first run | whole run |")
     print("| --- | --- | --- | --- | --- |")
@@ -93,5 +120,13 @@ def bench_stops(options) -> None:
         print(
             f"| {name} | {latest * 1e3:.1f} | {shared * 1e3:.1f} | {first * 1e3:.1f} | {whole * 1e3:.1f} |", flush=True
         )
-    late = [name for name, latest in latest_of.items() if latest * 1e3 > TARGET_MS]
-    print(f"\n{len(latest_of)} cases; {len(late)} stop later than {TARGET_MS} ms: {', '.join(late) or 'none'}")
+    tell_late(latest_of)
+    print("| constant weights of 100 MB | latest stop of a first run ms | whole first run |")
+    print("| --- | --- | --- |")
+    latest_of = {}
+    for kind in packed_weights.KINDS:
+        if options.match not in kind:
+            continue
+        latest_of[kind], whole = latest_first_stop(kind)
+        print(f"| {kind} | {latest_of[kind] * 1e3:.1f} | {whole * 1e3:.1f} |", flush=True)
+    tell_late(latest_of)
