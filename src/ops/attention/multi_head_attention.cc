@@ -143,6 +143,11 @@ Status infer_multi_head(InferContext& ctx) {
     const Shape* past = ctx.shape(kAt.past_key);
     TREADLE_TRY(check_past(ctx, kAt.past_key, s, heads, s.size));
     TREADLE_TRY(check_past(ctx, kAt.past_value, s, heads, s.value_size));
+    const Shape* values = ctx.shape(kAt.past_value);
+    if (past && values && differ((*past)[2], (*values)[2])) {
+      return error(Code::kInvalidArgument, "past_value has shape {}, expected as many rows as past_key {}",
+                   to_string(*values), to_string(*past));
+    }
     const Dim before = past ? (*past)[2] : Dim::unknown();
     const bool shares = ctx.has_input(kAt.past_length);
     rows = shares ? before : before + s.keys;
