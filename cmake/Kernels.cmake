@@ -11,7 +11,7 @@ set(TREADLE_ISA_FLAGS_avx512 ${TREADLE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mav
 
 # The register tiles unroll into tens of thousands of checked accesses each: with all of the undefined-behaviour checks a
 # file of them takes minutes and gigabytes. Theirs are left to the address sanitizer, which sees every access.
-set(TREADLE_TILED_KERNELS gemm.cc conv.cc)
+set(TREADLE_TILED_KERNELS gemm*.cc conv.cc conv_channels.cc conv_depthwise*.cc conv_rows.cc conv_shift*.cc)
 
 find_program(BFD_LINKER NAMES ld.bfd)
 find_program(OBJCOPY NAMES objcopy)
@@ -28,6 +28,7 @@ function(treadle_add_isa_kernels core)
   endif()
   if(TREADLE_SANITIZE MATCHES "undefined")
     list(TRANSFORM TREADLE_TILED_KERNELS PREPEND "${PROJECT_SOURCE_DIR}/src/kernels/isa/" OUTPUT_VARIABLE tiled)
+    file(GLOB tiled CONFIGURE_DEPENDS ${tiled})
     set_source_files_properties(${tiled} PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   foreach(isa IN LISTS isas)

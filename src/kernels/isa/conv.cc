@@ -6,15 +6,26 @@
 
 #include "kernels/isa/conv_channels.h"
 #include "kernels/isa/conv_depthwise.h"
-#include "kernels/isa/conv_depthwise_last.h"
-#include "kernels/isa/conv_depthwise_last_rows.h"
 #include "kernels/isa/conv_depthwise_masked.h"
 #include "kernels/isa/conv_depthwise_rows.h"
+#include "kernels/isa/conv_methods.h"
 #include "kernels/isa/conv_rows.h"
 #include "kernels/isa/conv_shift.h"
 #include "kernels/isa/entry.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+extern template void prepare_depthwise<float>(ConvPlan&);
+extern template void prepare_depthwise<double>(ConvPlan&);
+extern template void prepare_rows<float>(ConvPlan&);
+extern template void prepare_rows<double>(ConvPlan&);
+extern template void prepare_shift<float>(ConvPlan&);
+extern template void prepare_shift<double>(ConvPlan&);
+#if defined(__AVX512F__)
+extern template void prepare_masked<float>(ConvPlan&);
+extern template void prepare_masked<double>(ConvPlan&);
+#endif
+
 namespace {
 
 // 1x1 kernels: the weights times the input as it lies, [out, in] x [in, positions].

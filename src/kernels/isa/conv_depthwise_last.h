@@ -169,13 +169,4 @@ inline void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operand
   }
 }
 
-inline void prepare_depthwise_last(ConvPlan& plan) {
-  const ConvGeometry g(plan.shape);
-  plan.units = plan.shape.batch * g.height.out;
-  plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
-  plan.scratch_bytes = DepthwiseLast::scratch_bytes(g);
-  plan.run = run_depthwise_last;
-  plan.pack = pack_depthwise_last<false>;
-}
-
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -190,19 +190,4 @@ void prepare_depthwise_last_rows_of(ConvPlan& plan, const ConvGeometry& g) {
       skips ? DepthwiseLastRows<kTall, 2>::scratch_bytes(g) : DepthwiseLastRows<kTall, 1>::scratch_bytes(g);
 }
 
-inline void prepare_depthwise_last_rows(ConvPlan& plan) {
-  const ConvGeometry g(plan.shape);
-  plan.units = DepthwiseLastRows<3, 1>::units(g);
-  plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
-  plan.pack = pack_depthwise_last<true>;
-  switch (g.height.kernel) {
-    case 3:
-      return prepare_depthwise_last_rows_of<3>(plan, g);
-    case 5:
-      return prepare_depthwise_last_rows_of<5>(plan, g);
-    default:
-      return prepare_depthwise_last_rows_of<7>(plan, g);
-  }
-}
-
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -240,17 +240,4 @@ ConvRun depthwise_rows_for(int64_t down, int64_t across) {
   return across == 1 ? run_depthwise_rows<kTall, 2, 1> : run_depthwise_rows<kTall, 2, 2>;
 }
 
-inline void prepare_depthwise_rows(ConvPlan& plan) {
-  const ConvGeometry g(plan.shape);
-  const int64_t down = g.height.stride, across = g.width.stride;
-  plan.units = plan.shape.batch * plan.shape.out_channels;
-  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(float);
-  plan.scratch_bytes =
-      across == 1 ? DepthwiseRows<3, 1, 1>::scratch_bytes(g) : DepthwiseRows<3, 1, 2>::scratch_bytes(g);
-  plan.run = g.height.kernel == 3   ? depthwise_rows_for<3>(down, across)
-             : g.height.kernel == 5 ? depthwise_rows_for<5>(down, across)
-                                    : depthwise_rows_for<7>(down, across);
-  plan.pack = copy_weights;
-}
-
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/isa/conv_geometry.h"
 #include "kernels/isa/conv_im2col.h"
 #include "kernels/isa/entry.h"
 

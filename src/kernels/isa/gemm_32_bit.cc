@@ -1,0 +1,12 @@
+// Products of integers of 32 bits, signed or not.
+
+#include "kernels/isa/gemm_types.h"
+#include "kernels/isa/gemm_walk.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+GemmPlan prepare_32_bit_gemm(ComputeType type, const GemmShape& shape) {
+  return prepare<uint32_t>(type, shape);
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -1,0 +1,12 @@
+// Products of integers of 64 bits, signed or not.
+
+#include "kernels/isa/gemm_types.h"
+#include "kernels/isa/gemm_walk.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+GemmPlan prepare_64_bit_gemm(ComputeType type, const GemmShape& shape) {
+  return prepare<uint64_t>(type, shape);
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -1,0 +1,12 @@
+// Products of doubles.
+
+#include "kernels/isa/gemm_types.h"
+#include "kernels/isa/gemm_walk.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+GemmPlan prepare_f64_gemm(ComputeType type, const GemmShape& shape) {
+  return prepare<double>(type, shape);
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
