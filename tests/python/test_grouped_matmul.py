@@ -83,9 +83,9 @@ def test_open_sizes_are_inferred():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"x": (5, 3)}, "do not fit the matrices"),
-        ({"g": (4, 2)}, "different numbers of rows"),
-        ({"b": (3, 5)}, "bias .* does not fit weights"),
+        ({"x": (5, 3)}, r"weights has shape \[3,4,6\], expected \[G,3,N\]"),
+        ({"g": (4, 2)}, r"group_indices has shape \[4,2\], expected \[5,S\]"),
+        ({"b": (3, 5)}, r"bias has shape \[3,5\], expected \[3,6\]"),
         ({"w": (4, 6)}, r"weights has shape .*expected \[G,K,N\]"),
     ],
 )

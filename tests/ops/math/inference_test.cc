@@ -46,7 +46,7 @@ TEST(Broadcasting, BeforeVersionSevenAlignsAtAnAxis) {
   const std::vector<Attribute> at_one = {Attribute::of("broadcast", 1), Attribute::of("axis", 1)};
   EXPECT_EQ(infer("Add", 6, {floats({2, 3, 4}), floats({3})}, at_one).to_string(), "tensor(float)[2,3,4]");
   EXPECT_THAT(infer("Add", 6, {floats({2, 3, 4}), floats({4})}, at_one).to_string(), HasSubstr("from axis 1 on"));
-  EXPECT_THAT(infer("Add", 6, {floats({2, 3}), floats({3})}).to_string(), HasSubstr("broadcast=1"));
+  EXPECT_THAT(infer("Add", 6, {floats({2, 3}), floats({3})}).to_string(), HasSubstr("attribute broadcast is not 1"));
 }
 
 TEST(ShapeArithmetic, RunsThroughIntegers) {
@@ -107,7 +107,7 @@ TEST(Products, BroadcastStacks) {
   EXPECT_EQ(matmul({4}, {symbol("B"), 4, 6}), "tensor(float)[B,6]");
   EXPECT_EQ(matmul({2, 3, 4}, {4}), "tensor(float)[2,3]");
   EXPECT_EQ(matmul({4}, {4}), "tensor(float)[]");
-  EXPECT_THAT(matmul({2, 3}, {4, 5}), HasSubstr("3 columns against 4 rows"));
+  EXPECT_THAT(matmul({2, 3}, {4, 5}), HasSubstr("as many columns of A as rows of B, found 3 and 4"));
   EXPECT_THAT(matmul({}, {4}), HasSubstr("scalar"));
 }
 
@@ -115,7 +115,7 @@ TEST(Products, GemmTransposes) {
   const Inferred r = infer("Gemm", 13, {floats({4, symbol("N")}), floats({5, 4}), floats({5})},
                            {Attribute::of("transA", 1), Attribute::of("transB", 1)});
   EXPECT_EQ(r.to_string(), "tensor(float)[N,5]");
-  EXPECT_THAT(infer("Gemm", 13, {floats({3, 4}), floats({4, 5}), floats({4})}).to_string(), HasSubstr("C of shape"));
+  EXPECT_THAT(infer("Gemm", 13, {floats({3, 4}), floats({4, 5}), floats({4})}).to_string(), HasSubstr("C has shape [4]"));
   EXPECT_THAT(infer("Gemm", 13, {floats({3, 4, 1}), floats({4, 5})}).to_string(), HasSubstr("two dimensions"));
 }
 
@@ -139,7 +139,7 @@ TEST(Reductions, NeedTheirAxes) {
   const Tensor axes = Tensor::of_int64(std::vector<int64_t>{-1});
   EXPECT_EQ(infer("ReduceSum", 13, {floats({2, symbol("N")}), {int64s({1}), &axes}}).to_string(), "tensor(float)[2,1]");
   const Tensor wrong = Tensor::of_int64(std::vector<int64_t>{2});
-  EXPECT_THAT(infer("ReduceSum", 13, {floats({2, 3}), {int64s({1}), &wrong}}).to_string(), HasSubstr("axis is 2"));
+  EXPECT_THAT(infer("ReduceSum", 13, {floats({2, 3}), {int64s({1}), &wrong}}).to_string(), HasSubstr("axes is 2, expected -2 to 1"));
   EXPECT_THAT(infer("ArgMax", 13, {floats({0, 3})}).to_string(), HasSubstr("empty"));
 }
 

@@ -94,7 +94,7 @@ TEST(ReshapeInference, TakesZeroForTheInputsSizeUnlessAllowed) {
   EXPECT_EQ(reshaped({2, 3}, {0, 3}), "[2,3]");
   EXPECT_EQ(reshaped({0, 3}, {0, 5}, 1), "[0,5]");
   EXPECT_THAT(reshaped({2, 3}, {0, 5}, 1), HasSubstr("cannot become"));
-  EXPECT_THAT(reshaped({0, 3}, {0, -1}), HasSubstr("ambiguous"));
+  EXPECT_THAT(reshaped({0, 3}, {0, -1}), HasSubstr("any size would fit"));
 }
 
 TEST(ReshapeInference, RefusesWhatDoesNotFit) {
@@ -122,7 +122,7 @@ TEST(SliceInference, KnownSizes) {
   EXPECT_EQ(sliced(5, ints({4}), ints({2})), "[0,7]");
   EXPECT_EQ(sliced(5, ints({9}), ints({-9}), INT64_MIN), "[1,7]");
   EXPECT_EQ(sliced(0, ints({0}), ints({3})), "[0,7]");
-  EXPECT_THAT(sliced(5, ints({0}), ints({3}), 0), HasSubstr("step is 0"));
+  EXPECT_THAT(sliced(5, ints({0}), ints({3}), 0), HasSubstr("steps holds 0"));
 }
 
 TEST(SliceInference, SymbolicSizesAndBounds) {
@@ -195,7 +195,7 @@ TEST(SizeInference, RefusesWhatCannotRun) {
   EXPECT_THAT(infer("Split", 13, {floats({7}), ints({3, 3})}, {}, 2).shape(), HasSubstr("add up to 6"));
   EXPECT_THAT(infer("Squeeze", 13, {floats({2}), ints({0})}).shape(), HasSubstr("size 2"));
   EXPECT_THAT(infer("Unsqueeze", 13, {floats({2}), ints({0, -3})}).shape(), HasSubstr("axis 0 twice"));
-  EXPECT_THAT(infer("TopK", 11, {floats({3}), ints({4})}, {}, 2).shape(), HasSubstr("only 3"));
+  EXPECT_THAT(infer("TopK", 11, {floats({3}), ints({4})}, {}, 2).shape(), HasSubstr("expected 0 to 3"));
   EXPECT_THAT(infer("Tile", 13, {floats({3}), ints({-1})}).shape(), HasSubstr("repeats[0] is -1"));
   EXPECT_THAT(infer("ConstantOfShape", 9, {ints({-1})}).shape(), HasSubstr("negative size"));
   EXPECT_THAT(infer("Pad", 13, {floats({3}), ints({-2, -2})}).shape(),
