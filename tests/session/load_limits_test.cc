@@ -113,7 +113,8 @@ TEST(LoadLimits, PlanningHasTheLimitsOfLoading) {
     nodes += fmt::format("x{} = Squeeze(a{}, one) ", i, i);  // nodes that nobody needs are not planned
   }
   const std::string text = fmt::format(
-      "{}g (float[T, 1, 1] x, float[1, 1, 1] w, float[1, 1, 1] r) => (y) <int64[1] one = {{1}}> {{ {} y = Identity(x1499) }}",
+      "{}g (float[T, 1, 1] x, float[1, 1, 1] w, float[1, 1, 1] r) => (y) <int64[1] one = {{1}}> {{ {} y = "
+      "Identity(x1499) }}",
       kHeader, nodes);
   SessionOptions options;
   options.load.memory_limit = size_t{8} << 20;

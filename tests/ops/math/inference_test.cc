@@ -115,7 +115,8 @@ TEST(Products, GemmTransposes) {
   const Inferred r = infer("Gemm", 13, {floats({4, symbol("N")}), floats({5, 4}), floats({5})},
                            {Attribute::of("transA", 1), Attribute::of("transB", 1)});
   EXPECT_EQ(r.to_string(), "tensor(float)[N,5]");
-  EXPECT_THAT(infer("Gemm", 13, {floats({3, 4}), floats({4, 5}), floats({4})}).to_string(), HasSubstr("C has shape [4]"));
+  EXPECT_THAT(infer("Gemm", 13, {floats({3, 4}), floats({4, 5}), floats({4})}).to_string(),
+              HasSubstr("C has shape [4]"));
   EXPECT_THAT(infer("Gemm", 13, {floats({3, 4, 1}), floats({4, 5})}).to_string(), HasSubstr("two dimensions"));
 }
 
@@ -139,7 +140,8 @@ TEST(Reductions, NeedTheirAxes) {
   const Tensor axes = Tensor::of_int64(std::vector<int64_t>{-1});
   EXPECT_EQ(infer("ReduceSum", 13, {floats({2, symbol("N")}), {int64s({1}), &axes}}).to_string(), "tensor(float)[2,1]");
   const Tensor wrong = Tensor::of_int64(std::vector<int64_t>{2});
-  EXPECT_THAT(infer("ReduceSum", 13, {floats({2, 3}), {int64s({1}), &wrong}}).to_string(), HasSubstr("axes is 2, expected -2 to 1"));
+  EXPECT_THAT(infer("ReduceSum", 13, {floats({2, 3}), {int64s({1}), &wrong}}).to_string(),
+              HasSubstr("axes is 2, expected -2 to 1"));
   EXPECT_THAT(infer("ArgMax", 13, {floats({0, 3})}).to_string(), HasSubstr("empty"));
 }
 
