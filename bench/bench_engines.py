@@ -17,6 +17,7 @@ import sys
 
 import onnx
 import record
+from bench_real import CONTROL_FLOW
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tools" / "devtool"), str(ROOT / "tests" / "suites")]
@@ -25,7 +26,6 @@ import environment  # noqa: E402
 
 WORK = ROOT / "build" / "suites"
 REQUIREMENTS = ROOT / "tools" / "requirements-engines.txt"
-LOOPS = {"Loop", "Scan", "If", "SequenceMap"}
 SECONDS = 60  # that a case may take
 # By name in tables: the name that run_cases.py has, and the package whose version counts.
 ENGINES = {
@@ -76,7 +76,7 @@ def real_collections() -> dict[str, set[str]]:
         inside = backend_cases.operators(onnx.load(path, load_external_data=False).graph)
         case = str(path.parent)
         found["real models"].add(case)
-        if inside & LOOPS:
+        if inside & CONTROL_FLOW:
             found["with control flow"].add(case)
         if "Loop" in inside:
             found["with Loop"].add(case)

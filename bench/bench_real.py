@@ -23,8 +23,11 @@ def geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
+CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
+
+
 def has_control_flow(graph: onnx.GraphProto) -> bool:
-    return any(node.op_type in ("If", "Loop", "Scan", "SequenceMap") for node in graph.node)
+    return any(node.op_type in CONTROL_FLOW for node in graph.node)
 
 
 def print_mean(kind: str, ratios: list[float]) -> None:

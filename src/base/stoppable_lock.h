@@ -47,15 +47,15 @@ class StoppableLock {
     bool taken_ = false;
   };
 
-  // Whether the calling thread has the lock: whoever is asked whether to stop may run a handler of signals, which may
-  // come back here.
+  // Whether the calling thread has the lock. Its work asks now and then whether to stop, a signal handler may run then,
+  // and the handler may ask for the lock again.
   bool is_mine() const {
     return holder_.load(std::memory_order_relaxed) == getpid() &&
            thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
 
  private:
-  std::atomic<pid_t> holder_{0};  // 0: nobody
+  std::atomic<pid_t> holder_{0};  // the process that has the lock; 0: none
   std::atomic<std::thread::id> thread_;
 };
 

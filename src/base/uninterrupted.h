@@ -1,5 +1,5 @@
 #pragma once
-// For work whose results are kept and that nobody checks for being half done (native code).
+// For native code: its results are kept, and no caller checks whether they are half done.
 
 #include "base/stop.h"
 

@@ -176,7 +176,7 @@ PackCache::Room::Room(PackCache& cache, size_t bytes) : cache_(cache) {
 // A handler of signals may have packed more behind it in the meantime: then it stays where it is, and unused.
 PackCache::Room::~Room() {
   if (is_kept_) return;
-  Filling given_back;  // freed when nobody waits for the lock
+  Filling given_back;  // destroyed after the lock is released: other threads need not wait for it
   const NoFork whole;
   const std::lock_guard lock(cache_.mutex_);
   if (cache_.filling_.next != data_ + bytes_) return;

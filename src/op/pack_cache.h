@@ -40,7 +40,7 @@ class PackCache {
 
   // The packed form of `constant`, an operand with contents, under `layout`, made by `pack(void* destination)` on first
   // use: plain data, which points to nothing that is the session's. 64-byte aligned. Where `pack` was told to stop
-  // (base/stop.h) or throws, nobody gets to see what it has written, its memory is free again, and the next one packs
+  // (base/stop.h) or throws, its memory is free again, no caller gets what it has written, and the next call packs
   // anew. One thread at a time packs.
   template <class Fn>
   Result<const void*> get(const Operand& constant, uint64_t layout, size_t bytes, Fn&& pack) {

@@ -57,7 +57,6 @@ class Span:
     """How many times as fast: the least, the geometric mean and the greatest of a class of measurements."""
 
     name: str
-    count: int
     least: float
     mean: float
     most: float

@@ -217,7 +217,7 @@ def summary_picture(whole: dict) -> str:
     for kind in KINDS:
         if ratios := [pair.ratio for pair in pairs_of(whole, kind)]:
             title = f"{kind.title}: {len(ratios)}"
-            rows.append(charts.Span(title, len(ratios), min(ratios), mean(ratios), max(ratios)))
+            rows.append(charts.Span(title, min(ratios), mean(ratios), max(ratios)))
     title = "How many times as fast as onnxruntime treadle is, by classes of models"
     return charts.spans(title, rows, (0.3, 1, 10, 100, 1000, 10000), speed)
 
@@ -325,8 +325,9 @@ def network_table(whole: dict) -> str:
             cells += [two_digits(pair[e] * 1e3) for e in ("onnxruntime", "treadle")] if pair else ["-", "-"]
             cells += [two_digits(pair["onnxruntime"] / pair["treadle"])] if pair else ["-"]
         rows.append([name, *cells])
-    one, two = (["onnxruntime ms", "treadle ms", "ratio"] for _ in range(2))
-    return table(["network", *(f"{c}, 1 thread" for c in one), *(f"{c}, 2 threads" for c in two)], rows)
+    columns = ("onnxruntime ms", "treadle ms", "ratio")
+    heads = [f"{column}, {threads}" for threads in ("1 thread", "2 threads") for column in columns]
+    return table(["network", *heads], rows)
 
 
 MOST_OPERATORS = 10  # that have a row of their own

@@ -156,8 +156,8 @@ class PoolRows {
     }
   }
 
-  // Windows at every offset, whose elements lie side by side, and of those each stride-th one: a vector that is put
-  // together from single elements has to wait for their stores.
+  // Computes windows at every offset, whose elements lie side by side, and keeps one of every `stride`. To put a vector
+  // together from single elements is slower: its load waits for their stores.
   [[gnu::noinline]] void some_of_all(const T* from, T* y, T row_divisor) const {
     alignas(kVectorBytes) T all[kPoolRowElements];
     const int64_t stride = g_.width.stride, dilation = g_.width.dilation;
