@@ -29,14 +29,18 @@ class Trace:
             "cat": "Session",
             "pid": os.getpid(),
             "tid": threading.get_native_id(),
-            "dur": (time.monotonic_ns() - begin_ns) // 1000,
-            "ts": (begin_ns - self.origin_ns) // 1000,
+            "dur": self._microsecond(time.monotonic_ns()) - self._microsecond(begin_ns),
+            "ts": self._microsecond(begin_ns),
             "ph": "X",
             "name": name,
             "args": {},
         }
         with self._lock:
             self._events.append(json.dumps(event))
+
+    def _microsecond(self, at_ns: int) -> int:
+        """Begins and ends are rounded alike, so an event never ends behind the one that it lies in."""
+        return (at_ns - self.origin_ns) // 1000
 
     def add_run(self, name: str, begin_ns: int) -> None:
         if name == "model_run":

@@ -131,13 +131,16 @@ class Writer {
                            .text("cat", "Node")
                            .integer("pid", getpid())
                            .integer("tid", gettid())
-                           .integer("dur", ns / 1000)
-                           .integer("ts", (begin_ns - origin_ns_) / 1000)
+                           .integer("dur", microsecond(begin_ns + ns) - microsecond(begin_ns))
+                           .integer("ts", microsecond(begin_ns))
                            .text("ph", "X")
                            .text("name", origin.name + "_kernel_time")
                            .raw("args", arguments)
                            .str());
   }
+
+  // Begins and ends are rounded alike, so an event never ends behind the loop that it lies in.
+  int64_t microsecond(int64_t at_ns) const { return (at_ns - origin_ns_) / 1000; }
 
   size_t number_of(std::string_view path) { return numbers_.try_emplace(path, numbers_.size()).first->second; }
 

@@ -69,13 +69,19 @@ def test_the_same_events_as_onnxruntime_writes(tmp_path):
 
 
 def test_events_lie_within_their_run(tmp_path):
-    events, _ = events_of(treadle, TEXT.encode(), FEEDS, tmp_path)
-    [run] = [event for event in events if event["name"] == "model_run"]
-    for event in kernels(events):
-        assert run["ts"] <= event["ts"] <= event["ts"] + event["dur"] <= run["ts"] + run["dur"] + 2, event
-    [loop] = [event for event in kernels(events) if event["args"]["op_name"] == "Loop"]
+    """To the microsecond, however begins and ends are rounded: of a hundred runs some begin late in one."""
+    events, _ = events_of(treadle, TEXT.encode(), FEEDS, tmp_path, runs=100)
+    runs = [event for event in events if event["name"] == "model_run"]
+    executions = [event for event in events if event["name"] == "SequentialExecutor::Execute"]
+    loops = [event for event in kernels(events) if event["args"]["op_name"] == "Loop"]
     inside = [event for event in kernels(events) if event["args"]["op_name"] == "Sin"]
-    assert all(loop["ts"] <= event["ts"] <= loop["ts"] + loop["dur"] for event in inside)
+    assert (len(runs), len(executions), len(loops), len(inside)) == (100, 100, 100, 300)
+    assert all(lies_in_one_of(runs, event) for event in [*executions, *kernels(events)])
+    assert all(lies_in_one_of(loops, event) for event in inside)
+
+
+def lies_in_one_of(outer, event):
+    return any(one["ts"] <= event["ts"] and event["ts"] + event["dur"] <= one["ts"] + one["dur"] for one in outer)
 
 
 LOWERED = {

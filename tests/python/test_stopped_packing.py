@@ -147,8 +147,8 @@ def test_fork_while_another_thread_packs():
                 os.write(1, b"%d\\n" % hash(session.run(None, feeds)[0].tobytes()))
                 os._exit(0)
             thread.join()
+            assert os.waitpid(child, 0)[1] == 0  # before this process prints: their lines must not mix
             print(hash(session.run(None, feeds)[0].tobytes()), flush=True)
-            assert os.waitpid(child, 0)[1] == 0
     """
     script = textwrap.dedent(script).format(folder=os.path.dirname(packed_weights.__file__))
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=300)
