@@ -15,16 +15,20 @@ namespace treadle {
 // there are many. False: it was told to stop, and what is left is not done; fn may return false too, to end early.
 template <class Fn>
 bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
-  Pace pace(kStopCheckNs / ns_per_unit);
-  for (int64_t begin = 0; begin < units;) {
-    const auto piece = static_cast<int64_t>(std::clamp(pace.next(), 1.0, 1e15));
-    const int64_t end = units - begin > piece ? begin + piece : units;
+  const auto goes_on_after = [&](int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<std::invoke_result_t<Fn&, int64_t, int64_t>, bool>) {
       if (!fn(begin, end)) return false;
     } else {
       fn(begin, end);
     }
-    if (stop.after(ns_per_unit * static_cast<double>(end - begin))) return false;
+    return !stop.after(ns_per_unit * static_cast<double>(end - begin));
+  };
+  if (ns_per_unit * static_cast<double>(units) <= kShortNs) return units <= 0 || goes_on_after(0, units);
+  Pace pace(kStopCheckNs / ns_per_unit);
+  for (int64_t begin = 0; begin < units;) {
+    const auto piece = static_cast<int64_t>(std::clamp(pace.next(), 1.0, 1e15));
+    const int64_t end = units - begin > piece ? begin + piece : units;
+    if (!goes_on_after(begin, end)) return false;
     if (end < units) pace.done(static_cast<double>(end - begin));
     begin = end;
   }

@@ -108,6 +108,8 @@ GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
 // About what a number takes that is packed, into memory that comes fresh from the system.
 inline constexpr double kPackedNs = 1;
+// About what a product takes that is added to a sum.
+inline constexpr double kProductNs = 0.05;
 
 // B with the strides of the shape, or ByteColumns -> plan.packed_b_bytes, as plan.panels says. Like all packing it ends
 // early where it is told to stop; was_stopped() then says that what it has written is of no use. `stop` counts from

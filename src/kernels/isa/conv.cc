@@ -286,11 +286,13 @@ int64_t transposed_outer_plane(const ConvShape& s, int outer_axes, int64_t posit
 
 // One output channel from its taps' rows of products.
 template <class T>
-void scatter(const ConvPlan& plan, const ConvGeometry& g, const T* products, T bias, const T* addend, T* y) {
+void scatter(const ConvPlan& plan, const ConvGeometry& g, const T* products, T bias, const T* addend, T* y,
+             StopPoll& stop) {
   std::fill_n(y, g.out_channel(), bias);
   const bool in_pairs = g.width.stride == 2 && g.width.dilation == 1;
   for (int64_t outer = 0; outer < g.outer_taps; ++outer) {
     for (int64_t ky = 0; ky < g.height.kernel; ++ky) {
+      if (stop.after(kPackedNs * static_cast<double>(g.width.kernel * g.in_channel()))) return;
       for (int64_t kx = 0; kx < g.width.kernel;) {
         const int64_t taps = in_pairs && kx + 2 <= g.width.kernel ? 2 : 1;
         for (int64_t position = 0; position < g.outer_in; ++position) {
@@ -312,6 +314,7 @@ void run_transposed(const ConvPlan& plan, const ConvOperands& operands, int64_t 
   const GemmPlan gemm = transposed_gemm<T>(plan.type, g);
   T* products = reinterpret_cast<T*>(static_cast<std::byte*>(operands.scratch) + gemm.scratch_bytes);
   const int64_t together = transposed_channels<T>(g), parts = (g.out_per_group + together - 1) / together;
+  StopPoll stop;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t first = unit % parts * together, group = unit / parts % s.groups, image = unit / parts / s.groups;
     const int64_t count = std::min(together, g.out_per_group - first);
@@ -325,7 +328,8 @@ void run_transposed(const ConvPlan& plan, const ConvOperands& operands, int64_t 
       const int64_t channel = group * g.out_per_group + first + i;
       T* y = static_cast<T*>(operands.y) + (image * s.out_channels + channel) * g.out_channel();
       scatter(plan, g, products + i * g.taps * g.in_channel(),
-              operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[channel], beside(operands, y), y);
+              operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[channel], beside(operands, y), y,
+              stop);
     }
   }
 }

@@ -254,7 +254,7 @@ class ChannelSums {
 
   // `ends`: with the last steps of all.
   void flush(bool ends = false) {
-    if (run_count_ > 0) add_block(ends && place_count_ == unit_->positions());
+    if (run_count_ > 0 && !stopped_) add_block(ends && place_count_ == unit_->positions());
     run_count_ = 0;
     steps_ = 0;
   }
@@ -325,6 +325,9 @@ class ChannelSums {
         tiles[static_cast<size_t>(count - 1)](t);
         at += count;
       }
+      const int64_t products = place_count_ * steps_ * vectors * Math::kLanes;
+      stopped_ = stop_.after(kProductNs * static_cast<double>(products));
+      if (stopped_) return;
     }
   }
 
@@ -340,6 +343,8 @@ class ChannelSums {
   int64_t left_ = 0;  // steps of the phase
   const typename Math::Results* results_ = nullptr;
   bool more_ = false, begins_ = true, put_ = false;
+  StopPoll stop_;
+  bool stopped_ = false;  // it ends early, and its sums are of no use
   int run_count_ = 0;
   std::array<StepRun, kMostRuns> runs_;
 };

@@ -92,6 +92,7 @@ class DepthwiseLast {
       for (; c + kVectors * L::kCount <= channels_; c += kVectors * L::kCount) tile<kVectors, false>(c, to + c);
       for (; c + L::kCount <= channels_; c += L::kCount) tile<1, false>(c, to + c);
       if (c < channels_) tile<1, true>(c, to + c);
+      if (stop_.after(kProductNs * static_cast<double>(columns_ * channels_ * g_.taps))) return;
     }
   }
 
@@ -157,6 +158,7 @@ class DepthwiseLast {
   const float** places_;  // [tap][column of a tile]
   const V low_, high_;
   int64_t columns_ = 0;  // of the tile
+  StopPoll stop_;
 };
 
 inline void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {

@@ -88,6 +88,8 @@ class DepthwiseLastRows {
       int64_t c = channel_begin_;
       for (; c + L::kCount <= channel_end_; c += L::kCount) tile<kHigh, false>(c, y + c);
       if (c < channel_end_) tile<kHigh, true>(c, y + c);
+      const int64_t products = rows_ * columns_ * (channel_end_ - channel_begin_) * g_.taps;
+      if (stop_.after(kProductNs * static_cast<double>(products))) return;
     }
   }
 
@@ -174,6 +176,7 @@ class DepthwiseLastRows {
   const float* x_ = nullptr;  // of the image
   int64_t channel_begin_ = 0, channel_end_ = 0;
   int64_t row_ = 0, rows_ = 0, column_ = 0, columns_ = 0;  // of the tile
+  StopPoll stop_;
 };
 
 template <int kTall, int kDown>

@@ -104,6 +104,7 @@ class DepthwiseRows {
       for (; v + 2 <= vectors_; v += 2) blocks<2>(count, v);
       if (v < vectors_) blocks<1>(count, v);
       row_ += rows_left_;
+      if (stop_.after(kProductNs * static_cast<double>(rows_left_ * g_.width.out * g_.taps))) return;
     }
   }
 
@@ -218,6 +219,7 @@ class DepthwiseRows {
   const float* rows_[(kMostRows - 1) * kDown + kTall];
   float* y_ = nullptr;
   int64_t row_ = 0, rows_left_ = 0;
+  StopPoll stop_;
 };
 
 template <int kTall, int kDown, int kAcross>

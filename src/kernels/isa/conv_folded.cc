@@ -213,7 +213,7 @@ class FoldedRows {
     const T* whole = in_place(x, position);
     int64_t whole_pitch = g_.width.in;
     if (whole == nullptr) {
-      im2col_row(g_, x, position, T(0), place(0));
+      if (!im2col_row(g_, x, position, T(0), place(0), stop_)) return;
       whole = place(0);
       whole_pitch = fold_.lists[0].length;
     }
@@ -303,6 +303,7 @@ class FoldedRows {
   const FoldedTable& table_;
   const Fold& fold_;
   const ConvOperands& operands_;
+  StopPoll stop_;
   const std::byte* packed_;
   const int32_t* order_;
   std::byte* gemm_scratch_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/isa/conv_axes.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -22,11 +23,11 @@ void copy_taps(const T* from, int64_t from_step, int64_t from_left, T* to, int64
   for (int64_t c = wide; c < count; ++c) std::copy_n(from + c * from_step, taps, to + c * to_step);
 }
 
-// im2col_row where there is one axis: which taps lie outside is the same for all channels.
+// im2col_channels where there is one axis: which taps lie outside is the same for all channels.
 template <class T>
-void im2col_line(const ConvGeometry& g, const T* x, int64_t column, T padding, T* to) {
+void im2col_line(const ConvGeometry& g, const T* x, int64_t channels, int64_t column, T padding, T* to) {
   const Axis& w = g.width;
-  const int64_t at = w.input_at(column, 0), channels = g.in_per_group;
+  const int64_t at = w.input_at(column, 0);
   const auto [begin, end] = inside(at, w.dilation, w.in, w.kernel);
   const int64_t first = at + begin * w.dilation, taps = end - begin;
   if (w.dilation == 1 && taps > 0 && taps <= 16) {
@@ -46,16 +47,15 @@ void im2col_line(const ConvGeometry& g, const T* x, int64_t column, T padding, T
   }
 }
 
-// `x` is the first channel of the group in one image, `position` counts over all output positions of a channel;
-// g.k elements to `to`, `padding` where the position reaches outside.
+// The part of a row that `channels` channels from `x` on make.
 template <class T>
-void im2col_row(const ConvGeometry& g, const T* x, int64_t position, T padding, T* to) {
+void im2col_channels(const ConvGeometry& g, const T* x, int64_t channels, int64_t position, T padding, T* to) {
   const bool one_axis = g.outer_axes == 0 && g.height.in == 1 && g.height.kernel == 1 && g.height.pad == 0;
-  if (one_axis) return im2col_line(g, x, position, padding, to);
+  if (one_axis) return im2col_line(g, x, channels, position, padding, to);
   const Axis& h = g.height;
   const Axis& w = g.width;
   const int64_t outer = position / g.out_plane, row = position % g.out_plane / w.out, column = position % w.out;
-  for (int64_t c = 0; c < g.in_per_group; ++c) {
+  for (int64_t c = 0; c < channels; ++c) {
     for (int64_t tap = 0; tap < g.outer_taps; ++tap) {
       const int64_t index = g.outer_plane(outer, tap);
       const T* plane = x + c * g.in_channel() + std::max<int64_t>(index, 0) * g.in_plane;
@@ -74,6 +74,17 @@ void im2col_row(const ConvGeometry& g, const T* x, int64_t position, T padding, 
       }
     }
   }
+}
+
+// `x` is the first channel of the group in one image, `position` counts over all output positions of a channel;
+// g.k elements to `to`, `padding` where the position reaches outside. False: `stop` told it to end early.
+template <class T>
+bool im2col_row(const ConvGeometry& g, const T* x, int64_t position, T padding, T* to, StopPoll& stop) {
+  constexpr double kTapNs = 0.5;
+  const double channel_ns = kTapNs * static_cast<double>(g.taps);
+  return in_pieces(g.in_per_group, channel_ns, stop, [&](int64_t begin, int64_t end) {
+    im2col_channels(g, x + begin * g.in_channel(), end - begin, position, padding, to + begin * g.taps);
+  });
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

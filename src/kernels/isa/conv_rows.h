@@ -80,6 +80,7 @@ void run_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin,
   std::byte* gemm_scratch = static_cast<std::byte*>(operands.scratch);
   T* results = reinterpret_cast<T*>(gemm_scratch + gemm.scratch_bytes);
   T* copies = results + layout.chunk * g.out_per_group;
+  StopPoll stop;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t chunk = unit % layout.chunks, group = unit / layout.chunks % s.groups;
     const int64_t image = unit / layout.chunks / s.groups;
@@ -91,7 +92,8 @@ void run_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin,
     } else if (layout.source == RowsLayout::kCopied) {
       for (int64_t r = 0; r < count; ++r) {
         const int64_t row = first + r;
-        im2col_row(g, x + row / positions * s.in_channels * g.in_channel(), row % positions, T(0), copies + r * g.k);
+        const T* first_channel = x + row / positions * s.in_channels * g.in_channel();
+        if (!im2col_row(g, first_channel, row % positions, T(0), copies + r * g.k, stop)) return;
       }
       a = copies;
     }

@@ -112,7 +112,9 @@ class ShiftBand {
 
   void fill_buffer(const T* x, int64_t outer) {
     T* to = buffer_;
+    const int64_t channel = g_.outer_taps * g_.height.phases() * g_.width.phases() * layout_.plane;
     for (int64_t c = 0; c < g_.in_per_group; ++c) {
+      if (stop_.after(kPackedNs * static_cast<double>(channel))) return;
       for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
         const int64_t index = g_.outer_plane(outer, tap);
         const T* plane = index < 0 ? nullptr : x + c * g_.in_channel() + index * g_.in_plane;
@@ -254,6 +256,7 @@ class ShiftBand {
         epilogue.addend = beside(operands_, t.c);
         tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
       });
+      if (counts(vectors, t.k)) return;
     }
   }
 
@@ -267,7 +270,13 @@ class ShiftBand {
       plan_segments(at, std::min<int64_t>(vectors * L::kCount, positions - at));
       flat_tiles(at, vectors, weights, bias, y);
       at += vectors * L::kCount;
+      if (counts(vectors, g_.k)) return;
     }
+  }
+
+  // Counts the work of tiles over all output channels. Whether to end early.
+  bool counts(int vectors, int64_t steps) {
+    return stop_.after(kProductNs * static_cast<double>(g_.out_per_group * vectors * L::kCount * steps));
   }
 
   // Which of positions [at, at + count) are outputs, and where they go.
@@ -331,6 +340,7 @@ class ShiftBand {
   T* buffer_;
   int64_t row_ = 0, column_ = 0, rows_ = 0, columns_ = 0;
   int segment_count_ = 0;
+  StopPoll stop_;
   Segment segments_[kMaxTileVectors * L::kCount];
 };
 

@@ -61,20 +61,26 @@ T sum_lanes(const typename Lanes<T>::V (&sums)[kDotSums]) {
   return lanes[0];
 }
 
-// out[r] = sum over p < k of a[r][p] * b[p].
+// out[r] = sum over p < k of a[r][p] * b[p], unless `stop` tells it to end early.
 template <class T, int kRows>
-void dot(const T* const (&a)[kRows], const T* b, int64_t k, T (&out)[kRows]) {
+void dot(const T* const (&a)[kRows], const T* b, int64_t k, T (&out)[kRows], StopPoll& stop) {
   using L = Lanes<T>;
   typename L::V sums[kRows][kDotSums];
   for (auto& row : sums) {
     for (auto& sum : row) sum = L::zero();
   }
+  constexpr int64_t kStep = kDotSums * L::kCount, kPiece = (1 << 18) / kStep * kStep;
+  const int64_t whole = k / kStep * kStep;
   int64_t p = 0;
-  for (; p + kDotSums * L::kCount <= k; p += kDotSums * L::kCount) {
-    for (int s = 0; s < kDotSums; ++s) {
-      const auto bv = L::load(b + p + s * L::kCount);
-      for (int r = 0; r < kRows; ++r) sums[r][s] = L::mul_add(L::load(a[r] + p + s * L::kCount), bv, sums[r][s]);
+  while (p < whole) {
+    const int64_t first = p, end = std::min(whole, p + kPiece);
+    for (; p < end; p += kStep) {
+      for (int s = 0; s < kDotSums; ++s) {
+        const auto bv = L::load(b + p + s * L::kCount);
+        for (int r = 0; r < kRows; ++r) sums[r][s] = L::mul_add(L::load(a[r] + p + s * L::kCount), bv, sums[r][s]);
+      }
     }
+    if (stop.after(kProductNs * static_cast<double>((end - first) * kRows))) return;
   }
   for (int s = 0; s < kDotSums && p < k; ++s, p += L::kCount) {
     const auto mask = L::mask(static_cast<int>(std::min<int64_t>(k - p, L::kCount)));
@@ -161,8 +167,9 @@ void run_dots(const GemmPlan& plan, const GemmOperands& operands, const GemmRang
     }
     return;
   }
+  StopPoll stop;
   const auto long_dots = [&]<int kRows>(const T* const(&rows)[kRows], const T* column, T(&out)[kRows]) {
-    dot<T, kRows>(rows, column, s.k, out);
+    dot<T, kRows>(rows, column, s.k, out, stop);
   };
   for (; i + kDotRows <= range.row_end; i += kDotRows) {
     rows_from(i, kDotRows, std::integral_constant<int, kDotRows>(), long_dots);

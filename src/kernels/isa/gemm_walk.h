@@ -244,7 +244,9 @@ class Gemm {
     }
 #endif
     if (groups()) set_groups(rows < kPackRows && !in_place);
-    if (!blocked || (shape_.k <= block_steps_ && !blocks_rows_ && !groups())) {
+    // A tile of so many steps could not be stopped in time.
+    if (!blocked) block_steps_ = kLongTile;
+    if (shape_.k <= block_steps_ && !blocks_rows_ && !groups()) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
     } else if (!in_place || shape_.k <= block_steps_) {
       run_blocks(range, {c_, shape_.c_row});
@@ -254,6 +256,7 @@ class Gemm {
   }
 
  private:
+  static constexpr int64_t kLongTile = 1 << 16;
   static constexpr bool kHalf = !std::is_same_v<B, T>, kBytes = std::is_same_v<B, ScaledByte>;
 
   // A place for elements of C, from element (row, column) of C on.
@@ -303,6 +306,7 @@ class Gemm {
       const int64_t steps = std::min(block_steps_, shape_.k - p);
       const bool last = p + steps == shape_.k;
       by_groups(range, [&](const GemmRange& group) {
+        if (stopped_) return;
         if constexpr (!kHalf) {
           if (groups()) copy_group(group, p, steps);
         }
@@ -313,7 +317,7 @@ class Gemm {
         }
       });
       p += steps;
-    } while (p < shape_.k);
+    } while (p < shape_.k && !stopped_);
   }
 
   // Panels of the columns of `group`, steps from p on, one behind the other.
@@ -457,7 +461,15 @@ class Gemm {
       if (far_) find_next_panels(range, p, j + width);
       tiles_down(range, a, j, width, to, from);
       j += width;
+      if (counts(range, width)) return;
     }
+  }
+
+  // Counts the work of a tile of so many columns. Whether to end early.
+  bool counts(const GemmRange& range, int64_t width) {
+    const int64_t products = (range.row_end - range.row_begin) * width * t_.k;
+    stopped_ = stop_.after(kProductNs * static_cast<double>(products));
+    return stopped_;
   }
 
   // Whether panels are widened one at a time, in memory.
@@ -621,6 +633,8 @@ class Gemm {
   bool strided_a_ = false, copy_panels_ = false, second_ = false;
   bool blocks_rows_, backward_;
   bool copies_rows_ = false, few_rows_ = false;
+  StopPoll stop_;
+  bool stopped_ = false;                         // it ends early, and its results are of no use
   int64_t group_columns_ = 0, group_begin_ = 0;  // group_begin_: the column that begins a panel
 };
 

@@ -70,6 +70,7 @@ inline void run_rows(const QConvPlan& plan, const QConvOperands& operands, const
   std::byte* results = static_cast<std::byte*>(operands.scratch) + gemm.scratch_bytes;
   uint8_t* rows = reinterpret_cast<uint8_t*>(results) + layout.chunk * g.out_per_group * 4;
   const uint8_t padding = operands.x_zero == nullptr ? 0 : *static_cast<const uint8_t*>(operands.x_zero);
+  StopPoll stop;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t group = unit / layout.chunks, first = unit % layout.chunks * layout.chunk;
     const int64_t count = std::min(layout.chunk, layout.rows - first);
@@ -77,7 +78,7 @@ inline void run_rows(const QConvPlan& plan, const QConvOperands& operands, const
       const int64_t image = (first + r) / g.out_channel(), position = (first + r) % g.out_channel();
       const uint8_t* x =
           static_cast<const uint8_t*>(operands.x) + (image * s.in_channels + group * g.in_per_group) * g.in_channel();
-      im2col_row(g, x, position, padding, rows + r * g.k);
+      if (!im2col_row(g, x, position, padding, rows + r * g.k, stop)) return;
     }
     const int64_t channel = group * g.out_per_group;
     const auto* w_zero = static_cast<const uint8_t*>(operands.w_zero);

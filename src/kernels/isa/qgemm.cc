@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/in_pieces.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/qgemm_pack.h"
 #include "kernels/isa/qgemm_settle.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = 24 << 10;  // of converted rows, which stay near while panels pass by
 constexpr int64_t kMostBlockRows = 96;
+constexpr double kElementNs = 0.25;  // of a row that is converted
 
 template <QScheme kScheme>
 int64_t block_rows(const QLayout<kScheme>& layout, int64_t m) {
@@ -55,6 +57,7 @@ class QGemm {
     const int64_t most = block_rows(layout_, shape_.m);
     for (int64_t i = range.row_begin; i < range.row_end; i += most) {
       run_block(i, std::min(most, range.row_end - i), range);
+      if (stopped_) return;
     }
   }
 
@@ -64,7 +67,7 @@ class QGemm {
       const void* first = static_cast<const uint8_t*>(operands_.a) + i * shape_.a_row;
       rows_ = static_cast<std::byte*>(const_cast<void*>(first));
     }
-    for (int64_t r = 0; r < rows; ++r) convert_row(i + r, r);
+    for (int64_t r = 0; r < rows && !stopped_; ++r) convert_row(i + r, r);
     for (int64_t j = range.column_begin; j < range.column_end; j += kIntPanel) {
       const int64_t panel = j / kIntPanel;
       settler_.panel(j, std::min<int64_t>(kIntPanel, range.column_end - j),
@@ -72,6 +75,7 @@ class QGemm {
       // Tiles of heights that differ by one at most.
       int64_t tiles = (rows + kIntRows<kScheme> - 1) / kIntRows<kScheme>;
       for (int64_t r = 0; r < rows; --tiles) {
+        if (stopped_) return;
         const int64_t height = (rows - r + tiles - 1) / tiles;
         run_tile(i, r, height, panel);
         r += height;
@@ -83,12 +87,28 @@ class QGemm {
     alignas(kKernelAlignment) int32_t sums[kIntRows<kScheme> * kIntPanel];
     const int8_t* b = reinterpret_cast<const int8_t*>(packed_) + layout_.sums_bytes + panel * layout_.panel_bytes;
     const std::byte* a = rows_ + r * row_bytes_;
-    kQtileTable<kScheme>[static_cast<size_t>(height - 1)](a, row_bytes_, b, layout_.steps, sums);
+    multiply(a, b, height, sums);
     if constexpr (kScheme == QScheme::kFitted) {
       const QRest* first = rests_ + (panel == 0 ? 0 : ends_[panel - 1]);
       add_rests(first, rests_ + ends_[panel], reinterpret_cast<const uint8_t*>(a), row_bytes_, height, sums);
     }
     settler_.rows(sums, a_rows_ + r, i + r, height);
+  }
+
+  // A tile of all steps. Sums of a piece of many steps are added to those before it: they are whole numbers.
+  void multiply(const std::byte* a, const int8_t* b, int64_t height, int32_t* sums) {
+    constexpr int64_t kPiece = 1 << 16, kStepBytes = QLayout<kScheme>::kSteps * kIntPanel;
+    const auto tile = kQtileTable<kScheme>[static_cast<size_t>(height - 1)];
+    alignas(kKernelAlignment) int32_t piece[kIntRows<kScheme> * kIntPanel];
+    for (int64_t p = 0; p == 0 || p < layout_.steps; p += kPiece) {
+      const int64_t steps = std::min(kPiece, layout_.steps - p);
+      tile(a + p * 4, row_bytes_, b + p * kStepBytes, steps, p == 0 ? sums : piece);
+      for (int64_t i = 0; p > 0 && i < height * kIntPanel; i += kIntLanes) {
+        (QInts::load(sums + i) + QInts::load(piece + i)).store(sums + i);
+      }
+      stopped_ = stop_.after(kProductNs * static_cast<double>(steps * height * kStepBytes));
+      if (stopped_) return;
+    }
   }
 
   template <class Byte>
@@ -98,22 +118,36 @@ class QGemm {
     return sum;
   }
 
+  // fn(begin, end) of the elements of a row, unless it was told to stop.
+  template <class Fn>
+  void each_piece(Fn fn) {
+    if (!stopped_) stopped_ = !in_pieces(shape_.k, kElementNs, stop_, fn);
+  }
+
   // Row r of the block; `from` has its elements side by side.
   template <class Byte>
   void convert_line(const Byte* from, int64_t r, int32_t zero) {
     const int64_t k = shape_.k;
-    uint32_t sum = sums_rows_ ? sum_of(from, k) - static_cast<uint32_t>(zero) * static_cast<uint32_t>(k) : 0;
-    a_rows_[r].sum = sum;
+    a_rows_[r].sum = 0;
+    if (sums_rows_) {
+      uint32_t sum = static_cast<uint32_t>(-zero) * static_cast<uint32_t>(k);
+      each_piece([&](int64_t begin, int64_t end) { sum += sum_of(from + begin, end - begin); });
+      a_rows_[r].sum = sum;
+    }
     if constexpr (kScheme == QScheme::kPairs) {
       int16_t* to = reinterpret_cast<int16_t*>(rows_ + r * row_bytes_);
-      for (int64_t p = 0; p < k; ++p) to[p] = static_cast<int16_t>(from[p] - zero);
+      each_piece([&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) to[p] = static_cast<int16_t>(from[p] - zero);
+      });
       if (k % 2 != 0) to[k] = 0;
     } else {
       a_rows_[r].zero = static_cast<uint32_t>(zero + (shape_.a_signed ? 128 : 0));
       if (in_place_) return;
       uint8_t* to = reinterpret_cast<uint8_t*>(rows_ + r * row_bytes_);
       constexpr int kFlip = std::is_signed_v<Byte> ? 0x80 : 0;
-      for (int64_t p = 0; p < k; ++p) to[p] = static_cast<uint8_t>(from[p] ^ kFlip);
+      each_piece([&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) to[p] = static_cast<uint8_t>(from[p] ^ kFlip);
+      });
       for (int64_t p = k; p % 4 != 0; ++p) to[p] = 0;
     }
   }
@@ -123,7 +157,9 @@ class QGemm {
     if (shape_.a_col == 1) return convert_line(from, r, zero);
     // Gathered behind where the row's elements are going to be, so that converting them runs ahead of nothing unread.
     Byte* line = reinterpret_cast<Byte*>(rows_ + (r + 1) * row_bytes_) - shape_.k;
-    for (int64_t p = 0; p < shape_.k; ++p) line[p] = from[p * shape_.a_col];
+    each_piece([&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) line[p] = from[p * shape_.a_col];
+    });
     convert_line(line, r, zero);
   }
 
@@ -148,6 +184,8 @@ class QGemm {
   int64_t row_bytes_;
   const std::byte* packed_;
   QRow a_rows_[kMostBlockRows];
+  StopPoll stop_;
+  bool stopped_ = false;  // it ends early, and its results are of no use
 };
 
 template <QScheme kScheme>
