@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -173,6 +174,21 @@ TEST_F(Nulls, InTurn) {
               counts_.named);
 }
 
+// Makes a session of a model with the operator "Looks", and runs it.
+void run_session_with(const OrtCustomOp& op) {
+  const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
+  OrtCustomOpDomain* made = nullptr;
+  check(ort().CreateCustomOpDomain("nulls", &made));
+  const std::unique_ptr<OrtCustomOpDomain, void (*)(OrtCustomOpDomain*)> domain(made, ort().ReleaseCustomOpDomain);
+  check(ort().CustomOpDomain_Add(made, &op));
+  check(ort().AddCustomOpDomain(options.get(), made));
+  const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"nulls\" : 1]>\n";
+  const Session session = open(bytes_of(text + "g (float[1] x) => (float[1] y) { y = nulls.Looks(x) }"), options.get());
+  std::vector<float> x = {1};
+  const Value lent = lend(x, {1}, kFloat);
+  run(session.get(), {"x"}, {lent.get()}, {"y"});
+}
+
 // Functions for operators need handles that only an operator's own functions are given.
 class NullsOfOperators : public Nulls {
  protected:
@@ -236,20 +252,7 @@ class NullsOfOperators : public Nulls {
 };
 
 TEST_F(NullsOfOperators, InTurn) {
-  const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
-  OrtCustomOpDomain* domain = nullptr;
-  check(ort().CreateCustomOpDomain("nulls", &domain));
-  check(ort().CustomOpDomain_Add(domain, &op_));
-  check(ort().AddCustomOpDomain(options.get(), domain));
-  {
-    const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"nulls\" : 1]>\n";
-    const Session session =
-        open(bytes_of(text + "g (float[1] x) => (float[1] y) { y = nulls.Looks(x) }"), options.get());
-    std::vector<float> x = {1};
-    const Value lent = lend(x, {1}, kFloat);
-    run(session.get(), {"x"}, {lent.get()}, {"y"});
-  }
-  ort().ReleaseCustomOpDomain(domain);
+  run_session_with(op_);
   std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
               counts_.named);
 }
@@ -320,17 +323,7 @@ class NullMembers : public FunctionTable {
   static std::string told_by_session_of(const OrtCustomOp& op) {
     const auto run_session = [&]() -> std::string {
       try {
-        const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
-        OrtCustomOpDomain* domain = nullptr;
-        check(ort().CreateCustomOpDomain("nulls", &domain));
-        check(ort().CustomOpDomain_Add(domain, &op));
-        check(ort().AddCustomOpDomain(options.get(), domain));
-        const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"nulls\" : 1]>\n";
-        const Session session =
-            open(bytes_of(text + "g (float[1] x) => (float[1] y) { y = nulls.Looks(x) }"), options.get());
-        std::vector<float> x = {1};
-        const Value lent = lend(x, {1}, kFloat);
-        run(session.get(), {"x"}, {lent.get()}, {"y"});
+        run_session_with(op);
         return "";
       } catch (const Error& error) {
         return error.what();

@@ -47,6 +47,7 @@ Status infer_mel(InferContext& ctx) {
 
 struct MelState {
   int64_t rows = 0, bins = 0, length = 0;
+  int64_t edges() const { return bins + 2; }  // a bin lies between the first and the third of three
   kernels::TileConverter number[5], narrow;
 };
 
@@ -69,16 +70,22 @@ uint32_t run_mel(const void* state, void* const* slots, const uint32_t* operands
   const auto& s = *static_cast<const MelState*>(state);
   double number[5];
   for (size_t i = 0; i < 5; ++i) kernels::convert(s.number[i], slots[operands[i]], number + i, 1);
-  auto* table = static_cast<double*>(slots[operands[6]]);
-  constexpr double kWeightNs = 5;
+  auto* edges = static_cast<double*>(slots[operands[6]]);
+  double* table = edges + s.edges();
+  constexpr double kWeightNs = 5, kEdgeNs = 60;
   StopPoll stop;
-  for (int64_t j = 0; j < s.bins; ++j) {
-    const double low = edge_bin(s, number, j), center = edge_bin(s, number, j + 1), high = edge_bin(s, number, j + 2);
-    const auto fill_rows = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) table[i * s.bins + j] = weight(static_cast<double>(i), low, center, high);
-    };
-    if (!in_pieces(s.rows, kWeightNs, stop, fill_rows)) return fail(KernelError::kStopped);
-  }
+  const auto fill_edges = [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) edges[j] = edge_bin(s, number, j);
+  };
+  if (!in_pieces(s.edges(), kEdgeNs, stop, fill_edges)) return fail(KernelError::kStopped);
+  // Row by row: columns of a large table lie in a page each.
+  const auto fill_weights = [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin, i = at / s.bins, j = at % s.bins; at < end; ++at) {
+      table[at] = weight(static_cast<double>(i), edges[j], edges[j + 1], edges[j + 2]);
+      if (++j == s.bins) ++i, j = 0;
+    }
+  };
+  if (!in_pieces(s.rows * s.bins, kWeightNs, stop, fill_weights)) return fail(KernelError::kStopped);
   parallel_convert(s.narrow, table, slots[operands[5]], static_cast<size_t>(s.rows * s.bins));
   return 0;
 }
@@ -91,7 +98,7 @@ Status prepare_mel(PrepareContext& ctx) {
   s->length = ctx.int64s(kLength)[0];
   for (size_t i = 0; i < 5; ++i) s->number[i] = kernels::make_converter(ctx.inputs[i].type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, y.type);
-  ctx.scratch_bytes = std::max<size_t>(static_cast<size_t>(y.element_count()) * sizeof(double), 64);
+  ctx.scratch_bytes = static_cast<size_t>(y.element_count() + s->edges()) * sizeof(double);
   ctx.set_kernel(run_mel, s);
   return {};
 }

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/counted.h"
+#include "base/unset.h"
 #include "kernels/sort.h"
 #include "op/axis_rules.h"
 #include "op/dynamic_kernel.h"
@@ -27,10 +27,20 @@ Status infer_non_zero(InferContext& c) {
   return {};
 }
 
-using Positions = CountedVector<int64_t>;
+using Positions = UnsetVector<int64_t>;
 
 // About what an element takes that is looked at, and perhaps kept.
 constexpr double kElementNs = 3;
+
+// 0, 1, ...
+Result<Positions> in_turn(size_t count) {
+  Positions all(count);
+  const bool done = in_pieces(static_cast<int64_t>(count), kByteNs * sizeof(int64_t), [&](int64_t begin, int64_t end) {
+    std::iota(all.begin() + begin, all.begin() + end, begin);
+  });
+  if (!done) return stopped();
+  return all;
+}
 
 // Those of [0, count) that `test` holds for. Counted before they are kept: to make a long list longer is to copy it.
 template <class Test>
@@ -438,8 +448,9 @@ uint64_t key_of(T x) {
 // Numbers keys in the order in which they come: an open table, as large as the number of different ones asks for.
 class KeyNumbers {
  public:
-  int64_t number(uint64_t key) {
-    if (2 * keys_.size() >= places_.size()) grow();
+  // kStopped: `stop` told it to end.
+  int64_t number(uint64_t key, StopPoll& stop) {
+    if (2 * keys_.size() >= places_.size() && !grow(stop)) return kStopped;
     int64_t& place = place_of(key);
     if (place < 0) {
       place = static_cast<int64_t>(keys_.size());
@@ -447,6 +458,7 @@ class KeyNumbers {
     }
     return place;
   }
+  static constexpr int64_t kStopped = -1;
 
  private:
   int64_t& place_of(uint64_t key) {
@@ -457,10 +469,14 @@ class KeyNumbers {
     while (places_[at] >= 0 && keys_[static_cast<size_t>(places_[at])] != key) at = (at + 1) & mask;
     return places_[at];
   }
-  void grow() {
+  bool grow(StopPoll& stop) {
     constexpr size_t kLeast = 64;
-    places_ = Positions(std::max(kLeast, 2 * places_.size()), -1);
-    for (size_t i = 0; i < keys_.size(); ++i) place_of(keys_[i]) = static_cast<int64_t>(i);
+    constexpr double kPlaceNs = 10;
+    places_ = Positions(std::max(kLeast, 2 * places_.size()));
+    if (!fill_in_pieces(places_.data(), 0xff, places_.size() * sizeof places_[0])) return false;  // -1
+    return in_pieces(static_cast<int64_t>(keys_.size()), kPlaceNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) place_of(keys_[static_cast<size_t>(i)]) = i;
+    });
   }
 
   CountedVector<uint64_t> keys_;  // by number
@@ -470,8 +486,8 @@ class KeyNumbers {
 // Groups in the order of their values instead of their first members.
 Result<Groups> in_order_of_values(const Tensor& t, Groups groups) {
   const Compare compare = comparison(t.type());
-  Positions order(groups.first.size()), rank(order.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
+  TREADLE_ASSIGN(Positions order, in_turn(groups.first.size()));
+  Positions rank(order.size());
   const auto first = [&](int64_t group) { return groups.first[static_cast<size_t>(group)]; };
   const auto before = [&](int64_t a, int64_t b) { return compare(t, first(a), first(b)) < 0; };
   if (!kernels::sort(order.data(), static_cast<int64_t>(order.size()), before)) return stopped();
@@ -502,7 +518,8 @@ Result<Groups> group_numbers(const Tensor& t, bool sorted, Get&& get) {
   constexpr double kKeyNs = 10;
   const bool goes_on = in_pieces(t.element_count(), kKeyNs, stop, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t group = numbers.number(key_of(get(i)));
+      const int64_t group = numbers.number(key_of(get(i)), stop);
+      if (group == KeyNumbers::kStopped) return false;
       if (group == static_cast<int64_t>(groups.first.size())) {
         groups.first.push_back(i);
         groups.count.push_back(0);
@@ -510,6 +527,7 @@ Result<Groups> group_numbers(const Tensor& t, bool sorted, Get&& get) {
       ++groups.count[static_cast<size_t>(group)];
       groups.inverse[static_cast<size_t>(i)] = group;
     }
+    return true;
   });
   if (!goes_on) return stopped();
   if (!sorted) return groups;
@@ -554,8 +572,7 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
     }
     return 0;
   };
-  Positions order(static_cast<size_t>(s.count));
-  std::iota(order.begin(), order.end(), int64_t{0});
+  TREADLE_ASSIGN(Positions order, in_turn(static_cast<size_t>(s.count)));
   const auto before = [&](int64_t a, int64_t b) {
     const int difference = compare_slices(a, b);
     return difference ? difference < 0 : a < b;
@@ -575,8 +592,7 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
   }
   if (sorted) return by_value;
   // By first occurrence: rank of each group among the first members.
-  Positions groups(by_value.first.size());
-  std::iota(groups.begin(), groups.end(), int64_t{0});
+  TREADLE_ASSIGN(Positions groups, in_turn(by_value.first.size()));
   const auto occurs_before = [&](int64_t a, int64_t b) {
     return by_value.first[static_cast<size_t>(a)] < by_value.first[static_cast<size_t>(b)];
   };
@@ -610,7 +626,7 @@ Status compute_unique(ComputeContext& c) {
   for (size_t i = 1; i < c.outputs.size(); ++i) {
     const Positions& list = *lists[i - 1];
     TREADLE_ASSIGN(Tensor * out, c.allocate(i, ElementType::kInt64, {static_cast<int64_t>(list.size())}));
-    std::copy(list.begin(), list.end(), out->mutable_data<int64_t>());
+    if (!copy_in_pieces(out->mutable_data<int64_t>(), list.data(), list.size() * sizeof list[0])) return stopped();
   }
   return {};
 }

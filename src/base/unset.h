@@ -1,0 +1,37 @@
+#pragma once
+// Lists of numbers that are written before they are read: to make room for many takes no time, where a CountedVector
+// would write zeros to all of it before anybody can ask whether to stop.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "base/counted.h"
+
+namespace treadle {
+
+template <class T>
+class UnsetAllocator : public CountedAllocator<T> {
+  static_assert(std::is_trivial_v<T>);
+
+ public:
+  template <class U>
+  struct rebind {
+    using other = UnsetAllocator<U>;
+  };
+  UnsetAllocator() = default;
+  template <class U>
+  UnsetAllocator(const UnsetAllocator<U>&) {}
+
+  // A number without a value stays what the memory holds.
+  void construct(T*) noexcept {}
+  template <class... Args>
+  void construct(T* at, Args&&... args) {
+    std::construct_at(at, std::forward<Args>(args)...);
+  }
+};
+
+template <class T>
+using UnsetVector = std::vector<T, UnsetAllocator<T>>;
+
+}  // namespace treadle
