@@ -42,7 +42,7 @@ def run(session, feeds, options=None):
 def stretches(session, feeds) -> tuple[float, float, float]:
     """The longest stretch without a question, and the whole run, in seconds; and how long it took by the clock."""
     asked: list[float] = []
-    before = signal.signal(signal.SIGPROF, lambda *_: asked.append(clock()))
+    signal.signal(signal.SIGPROF, lambda *_: asked.append(clock()))
     signal.setitimer(signal.ITIMER_PROF, TICK_S, TICK_S)
     try:
         asked.clear()
@@ -53,7 +53,7 @@ def stretches(session, feeds) -> tuple[float, float, float]:
         took = time.perf_counter() - began
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)  # one may be on its way
     del results  # the caller's to free
     times = [start, *(t for t in asked if start < t < end), end]
     return max(b - a for a, b in zip(times, times[1:], strict=False)), end - start, took

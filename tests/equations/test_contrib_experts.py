@@ -418,7 +418,7 @@ REFUSED = [
     ("MoEGroupRouter", ROUTES, [FLOAT], {"top_k": 1, "topk_group": 2}, "topk_group is 2, expected at most n_group, which is 1"),
     ("MoEGroupRouter", [ROUTES[0][0], ROUTES[1]], [FLOAT], {"top_k": 1}, r"logits have shape \[8\], expected \[...,experts\]"),
     ("MoEGroupRouter", [ROUTES[0], ROUTES[1][:4]], [FLOAT], {"top_k": 1}, r"expert_bias has shape \[4\], expected \[8\]"),
-    ("MoEGroupRouter", ROUTES, [None, FLOAT], {"top_k": 1}, "selection_scores are asked for without router_weights"),
+    ("MoEGroupRouter", ROUTES, [None, FLOAT], {"top_k": 1}, "selection_scores are asked for, expected router_weights with them"),
     ("MoEGroupRouter", ROUTES, [FLOAT, FLOAT, FLOAT], {"top_k": 1}, "output 0 .router_probs. is named, but"),
     ("MoEGroupRouter", ROUTES, ALL_SCORES, {"top_k": 1, "n_group": 2}, "with 2 groups, expected n_group = 1"),
     ("MoEGroupRouter", [np.zeros((1, 520), FLOAT), np.zeros(520, FLOAT)], ALL_SCORES, {"top_k": 1}, "expected at most 512"),

@@ -124,7 +124,7 @@ Status check_options(const InferContext& ctx) {
     return error(Code::kInvalidModel, "past_key and past_value are used together or not at all");
   }
   if (ctx.has_input(kPastKey) && ctx.has_input(kValidLength)) {
-    return error(Code::kInvalidModel, "nonpad_kv_seqlen is not used together with past_key and past_value");
+    return error(Code::kInvalidModel, "nonpad_kv_seqlen is given, expected no past_key and past_value with it");
   }
   return check_packing(ctx);
 }

@@ -62,7 +62,7 @@ Status check_body(InferContext& ctx, const char* attribute, const Type& scores) 
     for (size_t i = 0; same && i < 4; ++i) same = !differ(result.shape[i], scores.shape[i]);
   }
   if (same) return {};
-  return error(Code::kInvalidModel, "{} makes {} of {}: the type has to stay", attribute, result.to_string(),
+  return error(Code::kInvalidModel, "{} makes {} of {}, expected the same type", attribute, result.to_string(),
                scores.to_string());
 }
 

@@ -57,7 +57,7 @@ Status check_options(const InferContext& ctx, const HeadCounts& heads) {
   }
   if (causal != 0 && causal != 1) return error(Code::kInvalidModel, "attribute causal is {}, expected 0 or 1", causal);
   if (causal == 0 && window > 0) {
-    return error(Code::kInvalidModel, "attribute local_window_size is {}, which only causal attention has", window);
+    return error(Code::kInvalidModel, "attribute local_window_size is {}, expected -1 with attribute causal 0", window);
   }
   if (mode < 0 || mode > 2) return error(Code::kInvalidModel, "attribute qk_output is {}, expected 0, 1 or 2", mode);
   for (const char* type : {"k_quant_type", "v_quant_type"}) {

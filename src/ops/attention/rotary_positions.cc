@@ -128,7 +128,8 @@ Status check_sections(const InferContext& ctx, const Shape* x) {
                  i == kCos ? "cos_cache" : "sin_cache", to_string(*angles), sum);
   }
   if (x && x->size() == 3 && ctx.attributes().get_int("num_heads") < 1) {
-    return error(Code::kInvalidModel, "attribute num_heads is {}, but input {} has its heads side by side",
+    return error(Code::kInvalidModel,
+                 "attribute num_heads is {}, expected at least 1 for input {}, which has its heads side by side",
                  ctx.attributes().get_int("num_heads"), to_string(*x));
   }
   return {};

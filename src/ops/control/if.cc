@@ -29,7 +29,8 @@ Status infer_if(InferContext& ctx) {
   for (size_t i = 0; i < std::min(then_types.size(), else_types.size()); ++i) {
     auto both = unite(then_types[i], else_types[i]);
     if (!both.ok()) {
-      return error(Code::kInvalidModel, "result {} is {} in then_branch and {} in else_branch", i,
+      return error(Code::kInvalidModel,
+                   "result {} is {} in then_branch and {} in else_branch, expected types that agree", i,
                    then_types[i].to_string(), else_types[i].to_string());
     }
     ctx.set_output(i, std::move(both).value());

@@ -124,8 +124,8 @@ Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, si
   if (initial.kind == Type::Kind::kOptional && same_structure(*initial.child, carried)) return carried;
   auto both = unite(initial, carried);
   if (!both.ok()) {
-    return error(Code::kInvalidModel, "state {} enters the body as {} and leaves it as {}", i, initial.to_string(),
-                 carried.to_string());
+    return error(Code::kInvalidModel, "state {} enters the body as {} and leaves it as {}, expected types that agree",
+                 i, initial.to_string(), carried.to_string());
   }
   if (const auto least = trips.lower_bound(); least && *least > 0) return carried;
   return both;
@@ -171,7 +171,8 @@ Status infer_loop(InferContext& ctx) {
   const BeforeStates before = before_states(Control::kLoop, ctx.version());
   const size_t states = ctx.inputs.size() - std::min(ctx.inputs.size(), before.inputs);
   if (ctx.outputs.size() < states) {
-    return error(Code::kInvalidModel, "Loop has {} states but {} outputs", states, ctx.outputs.size());
+    return error(Code::kInvalidModel, "Loop has {} outputs, expected at least one for each of {} states",
+                 ctx.outputs.size(), states);
   }
   const size_t results = before.body_outputs + ctx.outputs.size();
   if (body) TREADLE_TRY(check_body(ctx.node, *body, before.body_inputs + states, results));

@@ -47,7 +47,7 @@ Status lower_sequence_map(LowerContext& ctx) {
     // Of what fails with the sizes at hand, the model knows more.
     const Type& type = v->type.is_tensor() || i >= body->output_types.size() ? v->type : body->output_types[i];
     if (!type.is_tensor()) {
-      return error(Code::kInvalidModel, "the element type of body output '{}' is not known", v->name);
+      return error(Code::kInvalidModel, "the element type of body output '{}' is not known, expected one", v->name);
     }
     const auto element = static_cast<int64_t>(type.element);
     inputs.push_back(ctx.call("SequenceEmpty", {}, {Attribute::of("dtype", element)}));

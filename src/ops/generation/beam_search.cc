@@ -129,7 +129,8 @@ Status lower_beams(LowerContext& ctx) {
   TREADLE_ASSIGN(const Form form,
                  read_form(ctx.node(), ctx.body("decoder"), ctx.body("encoder"), ctx.body("init_decoder")));
   if (form.vocabulary <= 0) {
-    return error(Code::kInvalidModel, "the decoder's logits have no known number of tokens along their last axis");
+    return error(Code::kInvalidModel,
+                 "the number of tokens along the last axis of the decoder's logits is not known, expected one");
   }
   Beams(ctx, operands(ctx.node()), form).run();
   return {};

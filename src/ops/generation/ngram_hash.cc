@@ -60,7 +60,7 @@ Status check_attributes(const InferContext& ctx, const Sizes& sizes) {
   }
   const int64_t pad = ctx.attributes().get_int("pad_id");
   if (ctx.element(0) == ElementType::kInt32 && (pad < INT32_MIN || pad > INT32_MAX)) {
-    return error(Code::kInvalidModel, "attribute pad_id is {}, which is no int32", pad);
+    return error(Code::kInvalidModel, "attribute pad_id is {}, expected an int32", pad);
   }
   return {};
 }
@@ -108,7 +108,8 @@ Status infer_hash(InferContext& ctx) {
   const Dim batch = kPacked ? (ends ? (*ends)[0] - Dim(1) : Dim()) : (ids ? (*ids)[0] : Dim());
   TREADLE_TRY(check_operands(ctx, r, sizes, ids, batch));
   if (kPacked && ctx.has_input(r.captured) != (sizes.captures > 0)) {
-    return error(Code::kInvalidModel, "capture_count goes with attribute state_update_capacity, which is {}",
+    return error(Code::kInvalidModel,
+                 "capture_count is expected with attribute state_update_capacity above 0 alone, found {}",
                  sizes.captures);
   }
   const ElementType type = ctx.element(r.ids);

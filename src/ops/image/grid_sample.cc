@@ -384,7 +384,8 @@ Status prepare_grid_sample(PrepareContext& c) {
 // Strings can be copied, not interpolated.
 Status compute_grid_sample(ComputeContext& c) {
   TREADLE_ASSIGN(const SampleOptions options, sample_options(c.attributes()));
-  if (options.mode != SampleMode::kNearest) return error(Code::kInvalidArgument, "strings cannot be interpolated");
+  if (options.mode != SampleMode::kNearest)
+    return error(Code::kInvalidArgument, "strings cannot be interpolated, expected mode nearest");
   return compute_by_position(c);
 }
 

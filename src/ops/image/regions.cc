@@ -38,7 +38,9 @@ Status infer_roi_align(InferContext& c) {
                  (*batch)[0].value(), (*rois)[0].value());
   }
   const int64_t height = c.attributes().get_int("output_height", 1), width = c.attributes().get_int("output_width", 1);
-  if (height < 1 || width < 1) return error(Code::kInvalidModel, "an output of {} x {} elements", height, width);
+  if (height < 1 || width < 1)
+    return error(Code::kInvalidModel, "attributes output_height and output_width are {} and {}, expected at least 1",
+                 height, width);
   Dim count = rois ? (*rois)[0] : Dim();
   if (!count.is_known() && batch) count = (*batch)[0].is_known() || !rois ? (*batch)[0] : count;
   c.set_output(0, c.element(0), {count, x ? (*x)[1] : Dim(), Dim(height), Dim(width)});

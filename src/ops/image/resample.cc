@@ -1,5 +1,7 @@
 #include "ops/image/resample.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -100,7 +102,9 @@ Result<T> choice(const ir::Attributes& attributes, const char* name, const char*
   for (const auto& [text, value] : choices) {
     if (text == given) return value;
   }
-  return error(Code::kInvalidModel, "attribute {} is {}, which is none of its values", name, given);
+  std::string allowed;
+  for (const auto& [text, value] : choices) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", text);
+  return error(Code::kInvalidModel, "attribute {} is '{}', expected one of: {}", name, given, allowed);
 }
 
 constexpr std::pair<std::string_view, ResizeMode> kModes[] = {{"nearest", ResizeMode::kNearest},

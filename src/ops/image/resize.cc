@@ -255,7 +255,8 @@ Status prepare_resize(PrepareContext& c) {
 // Strings can be copied, not interpolated.
 Status compute_resize(ComputeContext& c) {
   const std::string_view mode = c.attributes().get_string("mode", "nearest");
-  if (mode != "nearest") return error(Code::kInvalidArgument, "strings cannot be interpolated (mode {})", mode);
+  if (mode != "nearest")
+    return error(Code::kInvalidArgument, "attribute mode is {}, expected nearest for strings", mode);
   return compute_by_position(c);
 }
 

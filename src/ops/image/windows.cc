@@ -171,7 +171,7 @@ Status check_block(const InferContext& c, const Shape* x, const std::optional<Sh
     if (d.value() < 1) return error(Code::kInvalidArgument, "block_shape holds {}, expected at least 1", d.value());
   }
   if (!element_count(block).is_known()) {
-    return error(Code::kInvalidArgument, "a block of {} has too many elements", to_string(block));
+    return error(Code::kInvalidArgument, "block_shape is {}, expected at most 2^63 - 1 elements", to_string(block));
   }
   TREADLE_ASSIGN(const Geometry geometry, geometry_of(c.attributes(), block.size()));
   if (!x || !(*x)[2].is_known() || !image || !is_known(*image)) return {};
@@ -299,7 +299,7 @@ Status prepare_col2im(PrepareContext& c) {
 }
 
 Status compute_col2im(ComputeContext&) {
-  return error(Code::kInvalidArgument, "strings cannot be added");
+  return error(Code::kInvalidArgument, "strings cannot be added, expected numbers");
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ Status infer_to(InferContext& ctx, ElementType to) {
 Status infer_cast(InferContext& ctx) {
   const ElementType to = target(ctx.attributes());
   if (to == ElementType::kUndefined) {
-    return error(Code::kInvalidModel, "attribute to does not name an element type");
+    return error(Code::kInvalidModel, "attribute to is {}, expected the number of an element type",
+                 ctx.attributes().get_int("to"));
   }
   return infer_to(ctx, to);
 }

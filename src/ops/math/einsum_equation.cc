@@ -73,7 +73,8 @@ Result<Equation> parse(std::string_view text, std::span<const int64_t> ranks) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     const size_t comma = left.find(',');
     if ((comma == std::string_view::npos) != (i + 1 == ranks.size())) {
-      return error(Code::kInvalidModel, "equation '{}' does not have {} terms, one per input", text, ranks.size());
+      return error(Code::kInvalidModel, "equation '{}' is expected to have {} terms, one for each input", text,
+                   ranks.size());
     }
     const std::string_view term = left.substr(0, comma);
     const int64_t ellipsis = ranks[i] - letters(term);

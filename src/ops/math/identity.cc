@@ -50,7 +50,7 @@ Status infer_bit_cast(InferContext& ctx) {
   if (!ctx.has_input(0)) return {};
   const ElementType from = ctx.element(0);
   if (info(from).file_bits != info(to).file_bits || is_string(to)) {
-    return error(Code::kInvalidModel, "bits of {} ({} each) cannot be taken for {} ({} each): the widths must be equal",
+    return error(Code::kInvalidModel, "bits of {} ({} each) cannot be taken for {} ({} each), expected equal widths",
                  name(from), info(from).file_bits, name(to), info(to).file_bits);
   }
   if (const Shape* shape = ctx.shape(0)) {

@@ -100,7 +100,8 @@ class NodeWriter {
       return {};
     }
     if (at.parent != task.parent || task.parent == kRoot) {
-      return error(Code::kInvalidModel, "node {} of the trees has two parents", task.branch.index);
+      return error(Code::kInvalidModel, "node {} of the trees has two parents, expected one at most",
+                   task.branch.index);
     }
     nodes_[task.place] = nodes_[at.place];
     return {};

@@ -95,7 +95,8 @@ void set_default(const ir::Attributes& attributes, Tensor& values) {
 Result<Mapping> make_mapping(const ir::Attributes& attributes, const Tensor& keys, const Tensor& values) {
   const int64_t count = values.element_count();
   if (keys.element_count() != count) {
-    return error(Code::kInvalidModel, "there are {} keys and {} values", keys.element_count(), count);
+    return error(Code::kInvalidModel, "there are {} keys, expected one for each of the {} values", keys.element_count(),
+                 count);
   }
   TREADLE_ASSIGN(Tensor with_default, Tensor::allocate(values.type(), {count + 1}));
   copy_elements(values, with_default);
@@ -119,7 +120,9 @@ Result<Tensor> read_list(const ir::Attributes& attributes, const std::string& pr
   if (attributes.has(prefix + "_strings")) return to_tensor(attributes.get_strings(prefix + "_strings"));
   if (attributes.has(prefix + "_int64s")) return to_tensor(attributes.get_ints(prefix + "_int64s"));
   if (attributes.has(prefix + "_floats")) return Tensor::of_float(attributes.get_floats(prefix + "_floats"));
-  return error(Code::kInvalidModel, "no attribute {}_* is given", prefix);
+  return error(Code::kInvalidModel,
+               "no {0} are given, expected one of the attributes {0}_tensor, {0}_strings, {0}_int64s and {0}_floats",
+               prefix);
 }
 
 bool is_label_type(ElementType type) {
@@ -144,7 +147,9 @@ Result<Mappings> parse_label_encoder(const ir::NodeInfo& node) {
                  list->rank());
   }
   if (!is_label_type(keys.type()) || !is_label_type(values.type())) {
-    return error(Code::kInvalidModel, "keys and values are of types {} and {}", name(keys.type()), name(values.type()));
+    return error(Code::kInvalidModel,
+                 "keys and values are of types {} and {}, expected float, double, int64, int32, int16 or string",
+                 name(keys.type()), name(values.type()));
   }
   if (const ir::Attribute* otherwise = a.find("default_tensor")) {
     const Tensor& t = otherwise->as_tensor();
@@ -152,8 +157,8 @@ Result<Mappings> parse_label_encoder(const ir::NodeInfo& node) {
       return error(Code::kInvalidModel, "the default has {} elements, expected one", t.element_count());
     }
     if (t.element_count() > 0 && t.type() != values.type()) {
-      return error(Code::kInvalidModel, "the default is of type {}, the values are of type {}", name(t.type()),
-                   name(values.type()));
+      return error(Code::kInvalidModel, "the default is of type {}, expected the type of the values, {}",
+                   name(t.type()), name(values.type()));
     }
   }
   TREADLE_ASSIGN(Mapping mapping, make_mapping(a, keys, values));
@@ -174,8 +179,8 @@ Status infer_mapping(InferContext& ctx) {
   const Mappings& mappings = ctx.node.parsed_as<Mappings>();
   const Mapping* mapping = mappings.find(ctx.element(0));
   if (!mapping) {
-    return error(Code::kInvalidModel, "the keys are of type {}, X is of type {}", name(mappings.list[0].keys.type()),
-                 name(ctx.element(0)));
+    return error(Code::kInvalidModel, "X is of type {}, expected the type of the keys, {}", name(ctx.element(0)),
+                 name(mappings.list[0].keys.type()));
   }
   if (const Shape* x = ctx.shape(0)) {
     ctx.set_output(0, mapping->values.type(), *x);
@@ -206,7 +211,7 @@ Status prepare_mapping(PrepareContext& ctx) {
 Status compute_mapping(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const Mapping* mapping = ctx.node.parsed_as<Mappings>().find(x.type());
-  if (!mapping) return error(Code::kInvalidArgument, "X is of type {}", name(x.type()));
+  if (!mapping) return error(Code::kInvalidArgument, "X is of type {}, expected that of the keys", name(x.type()));
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, mapping->values.type(), x.dims()));
   return mapping->run(x.raw(), y->mutable_raw(), x.element_count()) ? Status() : stopped();
 }
@@ -249,7 +254,10 @@ Result<Categories> parse_one_hot_encoder(const ir::NodeInfo& node) {
 
 Status infer_one_hot_encoder(InferContext& ctx) {
   const int64_t columns = ctx.node.parsed_as<Categories>().columns(ctx.element(0));
-  if (columns == 0) return error(Code::kInvalidModel, "no categories are given for X's type");
+  if (columns == 0)
+    return error(Code::kInvalidModel,
+                 "X is of type {}, but no categories of that type are given: expected attribute {}",
+                 name(ctx.element(0)), is_string(ctx.element(0)) ? "cats_strings" : "cats_int64s");
   const Shape* x = ctx.shape(0);
   if (!x) return ctx.set_output(0, ElementType::kFloat), Status();
   Shape out = *x;

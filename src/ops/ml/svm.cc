@@ -105,7 +105,7 @@ struct SvmBase {
     rho = read_doubles(attributes, "rho");
     TREADLE_ASSIGN(kernel, read_kernel(attributes));
     TREADLE_ASSIGN(post, read_post_transform(attributes));
-    if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty");
+    if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty, expected at least one number");
     if (support_count < 0 || support_count > INT32_MAX) {
       return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
     }
@@ -114,7 +114,8 @@ struct SvmBase {
     const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
     count = supports ? supports : rows;
     if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
-      return error(Code::kInvalidModel, "{} numbers cannot be {} vectors of equal length", numbers.size(), count);
+      return error(Code::kInvalidModel, "attribute {} has {} numbers, expected a multiple of the {} vectors",
+                   supports ? "support_vectors" : "coefficients", numbers.size(), count);
     }
     features = numbers.size() / count;
     least_features = static_cast<int64_t>(features);
@@ -151,8 +152,9 @@ Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
   m.one_class = node.attributes.get_int("one_class", 0) != 0;
   m.raw = m.count;
   if (m.supports && m.coefficients.size() < m.supports) {
-    return error(Code::kInvalidModel, "there are {} coefficients for {} support vectors", m.coefficients.size(),
-                 m.supports);
+    return error(Code::kInvalidModel,
+                 "attribute coefficients has {} entries, expected one for each of the {} support vectors",
+                 m.coefficients.size(), m.supports);
   }
   return m;
 }
@@ -182,12 +184,14 @@ struct SvmClassification : SvmBase {
 
 Status SvmClassification::check() const {
   if (per_class.size() != classes || classes < 2) {
-    return error(Code::kInvalidModel, "attribute vectors_per_class has {} entries for {} classes", per_class.size(),
-                 classes);
+    return error(Code::kInvalidModel,
+                 "attribute vectors_per_class has {} entries, expected one for each of {} classes, at least 2",
+                 per_class.size(), classes);
   }
   if (coefficients.size() != (classes - 1) * supports || rho.size() < pairs()) {
-    return error(Code::kInvalidModel, "{} coefficients and {} rho do not fit {} classes and {} support vectors",
-                 coefficients.size(), rho.size(), classes, supports);
+    return error(Code::kInvalidModel,
+                 "attributes coefficients and rho have {} and {} entries, expected {} and at least {}",
+                 coefficients.size(), rho.size(), (classes - 1) * supports, pairs());
   }
   if (!prob_a.empty() && (prob_a.size() != pairs() || prob_b.size() != pairs())) {
     return error(Code::kInvalidModel, "attributes prob_a and prob_b have {} and {} entries, expected {}", prob_a.size(),
@@ -207,7 +211,8 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
   m.prob_b = read_doubles(a, "prob_b");
   int64_t supports = 0;
   for (int64_t n : m.per_class) {
-    if (n < 0 || n > INT32_MAX) return error(Code::kInvalidModel, "attribute vectors_per_class holds {}", n);
+    if (n < 0 || n > INT32_MAX)
+      return error(Code::kInvalidModel, "attribute vectors_per_class holds {}, expected at least 0", n);
     supports += n;
   }
   TREADLE_TRY(m.read(a, supports, m.classes));

@@ -70,7 +70,8 @@ class Reader {
     const Tensor& modes = a_.find("nodes_modes")->as_tensor();
     const Tensor& thresholds = a_.find("nodes_splits")->as_tensor();
     const auto missing = a_.get_ints("nodes_missing_value_tracks_true");
-    if (features_.empty()) return error(Code::kInvalidModel, "attribute nodes_featureids is empty");
+    if (features_.empty())
+      return error(Code::kInvalidModel, "attribute nodes_featureids is empty, expected an entry for each node");
     TREADLE_TRY(check_length("nodes_modes", modes.element_count(), features_.size()));
     TREADLE_TRY(check_length("nodes_splits", thresholds.element_count(), features_.size()));
     if (!missing.empty()) {
@@ -84,7 +85,7 @@ class Reader {
         return error(Code::kInvalidModel, "attribute nodes_modes holds {}, expected 0 to 6", mode);
       }
       if (features_[i] < 0 || features_[i] > INT32_MAX) {
-        return error(Code::kInvalidModel, "attribute nodes_featureids holds {}", features_[i]);
+        return error(Code::kInvalidModel, "attribute nodes_featureids holds {}, expected at least 0", features_[i]);
       }
       splits_.push_back({static_cast<Mode>(mode),
                          !missing.empty() && missing[i] != 0,
@@ -104,7 +105,8 @@ class Reader {
     for (Split& split : splits_) {
       if (split.mode != Mode::kMember) continue;
       if (!attribute || at >= attribute->as_tensor().element_count()) {
-        return error(Code::kInvalidModel, "attribute membership_values has fewer sets than there are BRANCH_MEMBER");
+        return error(Code::kInvalidModel,
+                     "attribute membership_values has too few sets, expected one for each node of mode BRANCH_MEMBER");
       }
       const Tensor& members = attribute->as_tensor();
       for (; at < members.element_count() && !std::isnan(members.double_at(at)); ++at) {
@@ -125,7 +127,8 @@ class Reader {
       for (size_t i = 0; i < splits_.size(); ++i) {
         const size_t count = leafs[i] ? leaf_targets_.size() : splits_.size();
         if (ids[i] < 0 || ids[i] >= static_cast<int64_t>(count)) {
-          return error(Code::kInvalidModel, "attribute {} holds {}, there are {}", ids_name, ids[i], count);
+          return error(Code::kInvalidModel, "attribute {} holds {}, expected at least 0 and less than {}", ids_name,
+                       ids[i], count);
         }
         (side ? splits_[i].yes : splits_[i].no) = {leafs[i] != 0, static_cast<uint32_t>(ids[i])};
       }

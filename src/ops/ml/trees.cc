@@ -57,7 +57,8 @@ class NodeIndex {
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (i == 0 || keys_[i].tree != keys_[i - 1].tree) runs_.push_back(i);
       if (i > 0 && !less(keys_[i - 1], keys_[i])) {
-        return error(Code::kInvalidModel, "tree {} has two nodes {}", keys_[i].tree, keys_[i].node);
+        return error(Code::kInvalidModel, "tree {} has two nodes {}, expected one of each number", keys_[i].tree,
+                     keys_[i].node);
       }
     }
     runs_.push_back(keys_.size());
@@ -87,7 +88,8 @@ class NodeIndex {
     uint32_t position;
   };
   static Status missing(int64_t tree, int64_t node) {
-    return error(Code::kInvalidModel, "tree {} has no node {}", tree, node);
+    return error(Code::kInvalidModel, "tree {} has no node {}, which an attribute names: expected one of its own", tree,
+                 node);
   }
   std::vector<Key> keys_;
   std::vector<size_t> runs_;  // where each tree begins, and the end
@@ -136,7 +138,7 @@ class ForestReader {
         continue;
       }
       if (features[i] < 0 || features[i] > INT32_MAX) {
-        return error(Code::kInvalidModel, "attribute nodes_featureids holds {}", features[i]);
+        return error(Code::kInvalidModel, "attribute nodes_featureids holds {}, expected at least 0", features[i]);
       }
       branches_.push_back({false, static_cast<uint32_t>(splits_.size())});
       const bool missing_is_yes = !missing.empty() && missing[i] != 0;
@@ -158,7 +160,7 @@ class ForestReader {
         const int64_t id = side ? yes[i] : no[i];
         TREADLE_ASSIGN(const uint32_t child, index_.find(trees_[i], id));
         if (has_parent[child]++) {
-          return error(Code::kInvalidModel, "node {} of tree {} has two parents", id, trees_[i]);
+          return error(Code::kInvalidModel, "node {} of tree {} has two parents, expected one at most", id, trees_[i]);
         }
         Split& split = splits_[branches_[i].index];
         (side ? split.yes : split.no) = branches_[child];
@@ -176,7 +178,8 @@ class ForestReader {
     const auto numbers = a_.get_ints(prefix_ + "_ids");
     const std::vector<double> values = read_numbers(a_, prefix_ + "_weights");
     if (ids.size() != trees.size() || numbers.size() != trees.size() || values.size() != trees.size()) {
-      return error(Code::kInvalidModel, "attributes {0}_treeids, {0}_nodeids, {0}_ids and {0}_weights differ in length",
+      return error(Code::kInvalidModel,
+                   "attributes {0}_treeids, {0}_nodeids, {0}_ids and {0}_weights differ in length, expected one",
                    prefix_);
     }
     std::vector<uint32_t> leaf_of(trees.size(), UINT32_MAX);
@@ -272,7 +275,9 @@ Result<TreeClassification> read_classification(const ir::NodeInfo& node) {
   TreeClassification m;
   m.labels = read_labels(node.attributes, "classlabels_int64s");
   const size_t classes = m.labels.size();
-  if (classes < 1) return error(Code::kInvalidModel, "no class labels are given");
+  if (classes < 1)
+    return error(Code::kInvalidModel,
+                 "no class labels are given, expected attribute classlabels_int64s or classlabels_strings");
   TREADLE_TRY(m.read(node.attributes, "class", classes));
   const std::span<const Weight> weights = m.forest.weights();
   m.one_score = classes == 2 && !weights.empty();

@@ -33,12 +33,14 @@ Dim columns_of(const InferContext& ctx, size_t i) {
 Status infer_feature_vectorizer(InferContext& ctx) {
   const auto given = ctx.attributes().get_ints("inputdimensions");
   if (!given.empty() && given.size() != ctx.inputs.size()) {
-    return error(Code::kInvalidModel, "attribute inputdimensions has {} entries for {} inputs", given.size(),
-                 ctx.inputs.size());
+    return error(Code::kInvalidModel, "attribute inputdimensions has {} entries, expected one for each of {} inputs",
+                 given.size(), ctx.inputs.size());
   }
   Dim rows = Dim::unknown(), columns(int64_t{0});
   for (size_t i = 0; i < ctx.inputs.size(); ++i) {
-    if (i < given.size() && given[i] < 0) return error(Code::kInvalidModel, "attribute inputdimensions is negative");
+    if (i < given.size() && given[i] < 0) {
+      return error(Code::kInvalidModel, "attribute inputdimensions holds {}, expected at least 0", given[i]);
+    }
     if (const Shape* x = ctx.shape(i)) {
       TREADLE_TRY(check_rows(*x));
       const Dim count = row_count(*x);
@@ -119,7 +121,7 @@ Status infer_dict_vectorizer(InferContext& ctx) {
   const Vocabulary& vocabulary = ctx.node.parsed_as<Vocabulary>();
   const Type& x = ctx.input(0);
   if (x.kind != Type::Kind::kMap || x.element != vocabulary.words.type()) {
-    return error(Code::kInvalidModel, "X is {}, the vocabulary is of type {}", x.to_string(),
+    return error(Code::kInvalidModel, "X is {}, expected a map with keys of the vocabulary's type, {}", x.to_string(),
                  name(vocabulary.words.type()));
   }
   ctx.set_output(0, x.child->element, {Dim(1), Dim(vocabulary.size)});
@@ -131,8 +133,8 @@ Status compute_dict_vectorizer(ComputeContext& ctx) {
   const Vocabulary& vocabulary = ctx.node.parsed_as<Vocabulary>();
   const Map& x = ctx.inputs[0].map();
   if (x.keys.type() != vocabulary.words.type()) {
-    return error(Code::kInvalidArgument, "X has keys of type {}, the vocabulary is of type {}", name(x.keys.type()),
-                 name(vocabulary.words.type()));
+    return error(Code::kInvalidArgument, "X has keys of type {}, expected the vocabulary's type, {}",
+                 name(x.keys.type()), name(vocabulary.words.type()));
   }
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, x.values.type(), {1, vocabulary.size}));
   const bool texts = is_string(y->type());

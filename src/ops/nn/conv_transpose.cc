@@ -109,7 +109,8 @@ Status infer_conv_transpose(InferContext& ctx) {
   if (w) {
     out[1] = (*w)[1] * Dim(ctx.attributes().get_int("group", 1));
     if ((*w)[1].is_known() && !out[1].is_known()) {
-      return error(Code::kInvalidArgument, "weights of shape {} make too many channels", to_string(*w));
+      return error(Code::kInvalidArgument, "weights of shape {} make too many channels, expected at most 2^63 - 1",
+                   to_string(*w));
     }
   }
   for (size_t i = 0; i < axes; ++i) {

@@ -39,7 +39,7 @@ Status check_field(const InferContext& ctx, size_t i, const Dim& parts) {
 Status infer_deform_conv(InferContext& ctx) {
   TREADLE_TRY(infer_conv(ctx, kData, kWeight, kBias, ctx.element(kData)));
   const int64_t groups = ctx.attributes().get_int("offset_group", 1);
-  if (groups < 1) return error(Code::kInvalidModel, "attribute offset_group is {}", groups);
+  if (groups < 1) return error(Code::kInvalidModel, "attribute offset_group is {}, expected at least 1", groups);
   const Shape *data = ctx.shape(kData), *weight = ctx.shape(kWeight);
   if (data && data->size() > 1 && (*data)[1].is_known() && (*data)[1].value() % groups != 0) {
     return error(Code::kInvalidArgument, "X has {} channels, expected a multiple of attribute offset_group, {}",

@@ -99,7 +99,7 @@ Status infer_router(InferContext& ctx) {
   const Shape *x = ctx.shape(kLogits), *bias = ctx.shape(kBias);
   const bool is_full = ctx.outputs.size() > 1;
   if (is_full && ctx.outputs.size() < kOutputs) {
-    return error(Code::kInvalidModel, "selection_scores are asked for without router_weights");
+    return error(Code::kInvalidModel, "selection_scores are asked for, expected router_weights with them");
   }
   if (x && x->size() < 2) {
     return error(Code::kInvalidArgument, "logits have shape {}, expected [...,experts] of rank 2 or more",
@@ -107,7 +107,7 @@ Status infer_router(InferContext& ctx) {
   }
   if (ctx.has_input(kProjection)) {
     if (!is_full) {
-      return error(Code::kInvalidModel, "projection_weight is given, but selection_scores are not asked for");
+      return error(Code::kInvalidModel, "projection_weight is given, expected selection_scores among the outputs");
     }
     TREADLE_TRY(check_projection(ctx));
   }

@@ -76,11 +76,12 @@ Status infer_experts(InferContext& ctx) {
   TREADLE_ASSIGN(const Gate gate, read_gate(ctx.attributes()));
   const bool fused = gate == Gate::kSwiglu && ctx.attributes().get_int("swiglu_fusion") != 0;
   if (gate == Gate::kSwiglu && fused == ctx.has_input(kThird)) {
-    return error(Code::kInvalidModel, "swiglu with attribute swiglu_fusion {} {} fc3_experts_weights",
-                 ctx.attributes().get_int("swiglu_fusion"), fused ? "takes no" : "needs");
+    return error(Code::kInvalidModel,
+                 "attribute swiglu_fusion of swiglu is {}, expected {} fc3_experts_weights with it",
+                 ctx.attributes().get_int("swiglu_fusion"), fused ? "no" : "also");
   }
   if (ctx.has_input(kThirdBias) && !ctx.has_input(kThird)) {
-    return error(Code::kInvalidModel, "fc3_experts_bias without fc3_experts_weights");
+    return error(Code::kInvalidModel, "fc3_experts_bias is given, expected fc3_experts_weights with it");
   }
   TREADLE_TRY(check_layers(ctx, fused));
   return infer_like_input(ctx);

@@ -21,7 +21,8 @@ Status check_size(const InferContext& ctx, const char* attribute, const Dim& siz
   if (!ctx.attributes().has(attribute)) return {};
   const int64_t given = ctx.attributes().get_int(attribute);
   if (!differ(size, Dim(given))) return {};
-  return error(Code::kInvalidModel, "attribute {} is {}, but the weights have {}", attribute, given, size.to_string());
+  return error(Code::kInvalidModel, "attribute {} is {}, expected the size of the weights, {}", attribute, given,
+               size.to_string());
 }
 
 Status check_filters(const InferContext& ctx, const Shape& w) {

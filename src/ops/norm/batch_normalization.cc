@@ -34,7 +34,7 @@ Status infer_batch_norm(InferContext& ctx) {
   const Shape* x = ctx.shape(0);
   if (x && x->empty()) return error(Code::kInvalidArgument, "X is a scalar, expected [N,C,...]");
   if (ctx.outputs.size() > 1 && !is_training(ctx.node)) {
-    return error(Code::kInvalidModel, "running statistics are outputs of training_mode=1 only");
+    return error(Code::kInvalidModel, "running statistics are asked for, expected attribute training_mode 1");
   }
   const Dim channels = x && x->size() > 1 ? (*x)[1] : Dim::unknown();
   for (size_t i = 1; i < 5; ++i) {

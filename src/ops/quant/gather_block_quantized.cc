@@ -50,7 +50,8 @@ Result<Table> read_table(const ir::Attributes& attributes, ElementType type, int
     t.bits = attributes.get_int("bits");
     const bool bytes = type == ElementType::kUint8;
     if (bytes ? t.bits != 2 && t.bits != 4 && t.bits != 8 : t.bits != 4) {
-      return error(Code::kInvalidModel, "attribute bits is {} for data of {}", t.bits, name(type));
+      return error(Code::kInvalidModel, "attribute bits is {}, expected {} for data of {}", t.bits,
+                   bytes ? "2, 4 or 8" : "4", name(type));
     }
     if (!bytes) t.bits = 8;
   }
@@ -80,7 +81,8 @@ Status check_scales(const InferContext& ctx, const Table& t, const Shape& data) 
 
 Status check_zeros(const InferContext& ctx, const Table& t) {
   if (!ctx.has_input(kZeros)) return {};
-  if (t.is_float) return error(Code::kInvalidModel, "zero_points with data of {}", name(ctx.element(kData)));
+  if (t.is_float)
+    return error(Code::kInvalidModel, "zero_points are given, expected none with data of {}", name(ctx.element(kData)));
   const Shape *scales = ctx.shape(kScales), *zeros = ctx.shape(kZeros);
   bool fits = !scales || !zeros || scales->size() == zeros->size();
   for (size_t i = 0; fits && scales && zeros && i < scales->size(); ++i) {

@@ -179,12 +179,12 @@ Status infer_quantize(InferContext& ctx) {
   const ElementType named = attribute_type(ctx.attributes(), "output_dtype");
   const ElementType zero = ctx.element(2);
   if (named != ElementType::kUndefined && zero != ElementType::kUndefined && named != zero) {
-    return error(Code::kInvalidModel, "attribute output_dtype is {}, but the zero point is {}", name(named),
-                 name(zero));
+    return error(Code::kInvalidModel, "attribute output_dtype is {}, expected the type of the zero point, {}",
+                 name(named), name(zero));
   }
   const TypeConstraint* allowed = ctx.node.version->constraint(ctx.node.version->outputs[0].type);
   if (named != ElementType::kUndefined && allowed && !allowed->types.tensor.contains(named)) {
-    return error(Code::kInvalidModel, "attribute output_dtype is {}, which is no quantised type", name(named));
+    return error(Code::kInvalidModel, "attribute output_dtype is {}, expected a type that y may have", name(named));
   }
   if (zero != ElementType::kUndefined) return set_type(ctx, zero);
   return set_type(ctx, named != ElementType::kUndefined ? named : ElementType::kUint8);

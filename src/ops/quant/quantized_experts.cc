@@ -66,7 +66,8 @@ Status check_attributes(const InferContext& ctx) {
   }
   for (size_t i = kGlobalScales; i < ctx.inputs.size(); ++i) {
     if (!ctx.has_input(i)) continue;
-    return error(Code::kInvalidModel, "{} beside attribute quant_type 'int'", ctx.node.version->inputs[i].name);
+    return error(Code::kInvalidModel, "{} is given, expected only beside another quant_type than 'int'",
+                 ctx.node.version->inputs[i].name);
   }
   return {};
 }
@@ -96,7 +97,8 @@ Status check_layer(const InferContext& ctx, size_t i, const Dim& columns) {
                           {(*w)[0], w->size() > 1 ? (*w)[1] : Dim(), ceil_div(columns * Dim(bits), Dim(8))}));
   const Dim &experts = (*w)[0], &rows = (*w)[1];
   TREADLE_TRY(check_sizes(ctx, layer.bias, {experts, rows}));
-  if (!ctx.has_input(layer.scales)) return error(Code::kInvalidModel, "fc{}_scales are missing", i + 1);
+  if (!ctx.has_input(layer.scales))
+    return error(Code::kInvalidModel, "fc{}_scales are missing, expected with fc{}_experts_weights", i + 1, i + 1);
   if (block == 0) {
     const Shape* scales = ctx.shape(layer.scales);
     if (scales && scales->size() == 3) return check_sizes(ctx, layer.scales, {experts, rows, Dim(1)});

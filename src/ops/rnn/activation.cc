@@ -47,7 +47,8 @@ class Values {
     if (!wanted) return 0.0f;
     if (next_ < list_.size()) return list_[next_++];
     if (otherwise) return *otherwise;
-    return error(Code::kInvalidModel, "{} has no value for {}, which has no default", name_, function);
+    return error(Code::kInvalidModel, "attribute {} has no value for {}, expected one: it has no default", name_,
+                 function);
   }
 
  private:
@@ -72,7 +73,9 @@ Result<std::vector<Activation>> read_activations(const ir::Attributes& attribute
   for (size_t i = 0; i < places; ++i) {
     const std::string_view name = given ? std::string_view(names[i]) : *(defaults.begin() + i % defaults.size());
     const Function* f = find_function(name);
-    if (!f) return error(Code::kInvalidModel, "activations names '{}', which is no activation function", name);
+    if (!f)
+      return error(Code::kInvalidModel, "attribute activations holds '{}', expected the name of an activation function",
+                   name);
     TREADLE_ASSIGN(const float alpha, alphas.take(f->has_alpha, f->alpha, name));
     TREADLE_ASSIGN(const float beta, betas.take(f->has_beta, f->beta, name));
     list.push_back({f->op, alpha, beta});

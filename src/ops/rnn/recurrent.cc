@@ -63,7 +63,9 @@ Result<Form> read_form(const ir::NodeInfo& node, const Family& family, const Typ
 
 Result<Form> read_form(const LowerContext& ctx, const Family& family) {
   TREADLE_ASSIGN(Form form, read_form(ctx.node(), family, &ctx.type(kR)));
-  if (!form.hidden.is_known()) return error(Code::kInvalidModel, "neither hidden_size nor the shape of R is known");
+  if (!form.hidden.is_known())
+    return error(Code::kInvalidModel,
+                 "the size of the states is not known: expected attribute hidden_size or the shape of R");
   return form;
 }
 

@@ -149,7 +149,7 @@ Result<Combine> combine_from_name(std::string_view name) {
 Status find_combine_row(Combine how, ElementType type, CombineRow* row) {
   *row = row_for(how, type);
   if (*row || how == Combine::kReplace) return {};
-  return error(Code::kInvalidArgument, "{} elements cannot be combined by {}", name(type),
+  return error(Code::kInvalidArgument, "elements of type {} cannot be combined by {}, expected numbers", name(type),
                kNames[static_cast<size_t>(how)]);
 }
 

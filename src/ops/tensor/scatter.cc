@@ -33,7 +33,8 @@ Status find_combine(const PrepareContext& c, CombineRow* row) {
 // Strings take the same way, by position; there is nothing to combine.
 Status compute_scatter(ComputeContext& c) {
   if (c.attributes().get_string("reduction", "none") != "none" && is_string(c.tensor(0).type())) {
-    return error(Code::kInvalidArgument, "strings cannot be combined by {}", c.attributes().get_string("reduction"));
+    return error(Code::kInvalidArgument, "attribute reduction is {}, expected none for strings",
+                 c.attributes().get_string("reduction"));
   }
   return compute_by_position(c);
 }

@@ -20,7 +20,9 @@ Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
   int64_t sum = 0;
   for (int64_t part : parts) {
     if (part < 0) return error(Code::kInvalidArgument, "split holds {}, expected sizes of at least 0", part);
-    if (__builtin_add_overflow(sum, part, &sum)) return error(Code::kInvalidArgument, "sizes of split overflow");
+    if (__builtin_add_overflow(sum, part, &sum))
+      return error(Code::kInvalidArgument, "the sum of the sizes in split is too large, expected at most {}",
+                   INT64_MAX);
   }
   return sum;
 }
@@ -65,9 +67,10 @@ Result<Shape> parts_of(InferContext& c, const Dim& size) {
   }
   const int64_t count = c.attributes().get_int("num_outputs", static_cast<int64_t>(outputs));
   if (count != static_cast<int64_t>(outputs)) {
-    return error(Code::kInvalidModel, "num_outputs is {}, but the node has {} outputs", count, outputs);
+    return error(Code::kInvalidModel, "attribute num_outputs is {}, expected the number of outputs, {}", count,
+                 outputs);
   }
-  if (count < 1) return error(Code::kInvalidModel, "Split without an output");
+  if (count < 1) return error(Code::kInvalidModel, "the node has no outputs, expected at least one");
   return equal_parts(size, count, c.version());
 }
 

@@ -54,7 +54,8 @@ Status Grams::read_weights(const ir::Attributes& attributes, size_t grams) {
   }
   weighting = mode == "TF" ? Weighting::kCount : mode == "IDF" ? Weighting::kPresence : Weighting::kScaledCount;
   if (!weights.empty() && weights.size() != grams) {
-    return error(Code::kInvalidModel, "attribute weights has {} entries for {} n-grams", weights.size(), grams);
+    return error(Code::kInvalidModel, "attribute weights has {} entries, expected one for each of {} n-grams",
+                 weights.size(), grams);
   }
   weights_.assign(weights.begin(), weights.end());
   weights_.resize(grams, 1.0f);
@@ -71,8 +72,9 @@ Status Grams::read_pool(const ir::Attributes& attributes, const std::vector<int6
     const int64_t end = n < begins.size() ? begins[n] : static_cast<int64_t>(pool.size());
     const auto length = static_cast<int64_t>(n);
     if (begin < 0 || end < begin || end > static_cast<int64_t>(pool.size()) || (end - begin) % length != 0) {
-      return error(Code::kInvalidModel, "attribute ngram_counts gives [{}, {}) of {} words to {}-grams", begin, end,
-                   pool.size(), n);
+      return error(Code::kInvalidModel,
+                   "attribute ngram_counts gives words {} to {} to {}-grams, expected whole ones of {} words", begin,
+                   end, n, pool.size());
     }
     for (int64_t at = begin; at < end; at += length, ++gram) {
       if (gram >= columns_of_.size()) break;
@@ -81,8 +83,8 @@ Status Grams::read_pool(const ir::Attributes& attributes, const std::vector<int6
     }
   }
   if (gram == columns_of_.size()) return list_edges(), Status();
-  return error(Code::kInvalidModel, "attribute ngram_indexes has {} entries, the pool another number of n-grams",
-               columns_of_.size());
+  return error(Code::kInvalidModel, "attribute ngram_indexes has {} entries, expected one for each of {} n-grams",
+               columns_of_.size(), gram);
 }
 
 Status Grams::read(const ir::Attributes& attributes) {
@@ -96,12 +98,16 @@ Status Grams::read(const ir::Attributes& attributes) {
     return error(Code::kInvalidModel, "expected one of the attributes pool_strings and pool_int64s");
   }
   if (shortest < 1 || longest < shortest || skips < 0) {
-    return error(Code::kInvalidModel, "n-grams of {} to {} words with {} skips cannot be", shortest, longest, skips);
+    return error(Code::kInvalidModel,
+                 "attributes min_gram_length, max_gram_length and max_skip_count are {}, {} and {}, expected at "
+                 "least 1, at least as many and at least 0",
+                 shortest, longest, skips);
   }
-  if (columns_of.empty()) return error(Code::kInvalidModel, "attribute ngram_indexes is empty");
+  if (columns_of.empty())
+    return error(Code::kInvalidModel, "attribute ngram_indexes is empty, expected an entry for each n-gram");
   for (const int64_t column : columns_of) {
     if (column < 0 || column >= INT32_MAX)
-      return error(Code::kInvalidModel, "attribute ngram_indexes holds {}", column);
+      return error(Code::kInvalidModel, "attribute ngram_indexes holds {}, expected at least 0", column);
     columns = std::max(columns, column + 1);
   }
   columns_of_.assign(columns_of.begin(), columns_of.end());

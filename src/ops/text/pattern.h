@@ -20,7 +20,7 @@ inline Result<Pattern> read_pattern(std::string_view text, const char* attribute
   options.set_longest_match(longest);
   auto pattern = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
   if (pattern->ok()) return pattern;
-  return error(Code::kInvalidModel, "attribute {} '{}' is no regular expression of RE2: {}", attribute, text,
+  return error(Code::kInvalidModel, "attribute {} is '{}', expected a regular expression of RE2: {}", attribute, text,
                pattern->error());
 }
 

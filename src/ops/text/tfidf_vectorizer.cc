@@ -20,8 +20,8 @@ Status infer_tfidf_vectorizer(InferContext& ctx) {
   const Grams& grams = ctx.node.parsed_as<Grams>();
   const bool strings = is_string(grams.word_type());
   if (is_string(ctx.element(0)) != strings) {
-    return error(Code::kInvalidModel, "the pool is of type {}, X is of type {}", name(grams.word_type()),
-                 name(ctx.element(0)));
+    return error(Code::kInvalidModel, "X is of type {}, expected that of the pool, {}", name(ctx.element(0)),
+                 name(grams.word_type()));
   }
   const Shape* x = ctx.shape(0);
   if (!x) return ctx.set_output(0, ElementType::kFloat), Status();

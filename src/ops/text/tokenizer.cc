@@ -33,7 +33,8 @@ Result<TokenRules> parse_rules(const ir::NodeInfo& node) {
   if (rules.least < 1) return error(Code::kInvalidModel, "attribute mincharnum is {}, expected 1 or more", rules.least);
   if (token == "." || (separators.size() == 1 && separators[0].empty())) {
     if (rules.least == 1) return rules;
-    return error(Code::kInvalidModel, "attribute mincharnum is {}, but every character is a token", rules.least);
+    return error(Code::kInvalidModel, "attribute mincharnum is {}, expected 1, since every character is a token",
+                 rules.least);
   }
   rules.mode = token.empty() ? Mode::kSeparators : Mode::kTokens;
   if (!token.empty()) {
@@ -41,7 +42,8 @@ Result<TokenRules> parse_rules(const ir::NodeInfo& node) {
     rules.patterns.push_back(std::move(pattern));
   }
   for (const std::string& separator : separators) {
-    if (separator.empty()) return error(Code::kInvalidModel, "attribute separators holds '' beside others");
+    if (separator.empty())
+      return error(Code::kInvalidModel, "attribute separators holds '' beside others, expected it alone");
     TREADLE_ASSIGN(auto pattern, read_pattern(separator, "separators", true));
     rules.patterns.push_back(std::move(pattern));
   }

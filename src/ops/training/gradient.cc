@@ -417,7 +417,7 @@ Status infer_derivative(InferContext& ctx) {
 }
 
 Status lower_alone(LowerContext&) {
-  return error(Code::kInvalidModel, "Gradient stands in no graph whose part it could differentiate");
+  return error(Code::kInvalidModel, "Gradient is expected in a graph whose part it differentiates");
 }
 
 }  // namespace
