@@ -61,11 +61,12 @@ bool stop_requested();
 bool was_stopped();
 
 // How much work to do in one piece. An estimate of what it takes may be far too low, so the first pieces are short, and
-// tell by the clock how long the others may be; none takes longer than estimated to take kStopCheckNs.
+// tell by the clock how long the others may be. Pieces may differ, as they do where memory comes fresh from the system
+// here and there; so none is longer than estimated to take kShortNs.
 class Pace {
  public:
   // `units`: of any kind, what is estimated to take kStopCheckNs.
-  explicit Pace(double units) : most_(units), next_(units * kFirst) {}
+  explicit Pace(double units) : most_(units * (kShortNs / kStopCheckNs)), next_(units * kFirst) {}
   double next() const { return next_; }
   // A piece of so many units was done.
   void done(double units);
