@@ -98,9 +98,11 @@ struct Column {
   int width, digits;   // in the table; no digits: a whole number
   double in_table;     // what the table multiplies the number by
   double (*of)(const NodeTime& node, double total_ns);
+  const char* unit = "";  // behind each number, within the width
 };
 constexpr Column kColumns[] = {
-    {"share %", nullptr, 7, 1, 100, [](const NodeTime& n, double total_ns) { return n.ns / std::max(total_ns, 1.0); }},
+    {"share", nullptr, 7, 1, 100, [](const NodeTime& n, double total_ns) { return n.ns / std::max(total_ns, 1.0); },
+     "%"},
     {"us", "ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.ns; }},
     {"fastest us", "least_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.least_ns; }},
     {"slowest us", "most_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.most_ns; }},
@@ -118,7 +120,8 @@ std::string headings() {
 std::string line_of(const NodeTime& node, double total_ns) {
   std::string text;
   for (const Column& column : kColumns) {
-    text += fmt::format("{:>{}.{}f} ", column.of(node, total_ns) * column.in_table, column.width, column.digits);
+    const double number = column.of(node, total_ns) * column.in_table;
+    text += fmt::format("{:>{}} ", fmt::format("{:.{}f}{}", number, column.digits, column.unit), column.width);
   }
   text += node.is_glue ? " (copies, jumps and back edges)" : fmt::format(" {} {}", node.op, node.node);
   return text + (node.loop.empty() ? "" : "  in " + node.loop) + "\n";

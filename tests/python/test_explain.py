@@ -404,6 +404,8 @@ def test_the_table_names_spread_and_loops():
     table = str(profile)
     assert "each node's median of 5 runs" in table and "fastest us   slowest us" in table
     assert f"{loop['node']} (Loop)  9 iterations" in table
+    shares = [float(line.split()[0].removesuffix("%")) for line in table.splitlines() if "%" in line]
+    assert len(shares) == len(profile.nodes) and abs(sum(shares) - 100) < 1
 
 
 def test_slices_of_the_trace_lie_in_each_other(tmp_path):
