@@ -371,6 +371,10 @@ bool ElementwisePlan::run_in_pieces(const void* const* in, void* out, StopPoll& 
     return inside.run_in_pieces(in, out, stop, failed);
   }
   return in_pieces(parts(), ns / static_cast<double>(parts()), stop, [&](int64_t begin, int64_t end) {
+    if (begin == 0 && end == parts()) {  // rounded, all of it is short
+      failed = run(*this, in, out);
+      return failed == kOk;
+    }
     const void* operands[3] = {};
     void* result = out;
     return some_parts(begin, end, in, operands, &result).run_in_pieces(operands, result, stop, failed);

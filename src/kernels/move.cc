@@ -176,6 +176,7 @@ bool CopyPlan::run_in_pieces(const void* input, void* output, StopPoll& stop) co
   while (d < dimensions && dims[d] == 1) ++d;
   if (d == dimensions) return copy_in_pieces(output, input, bytes);
   return in_pieces(dims[d], ns / static_cast<double>(dims[d]), stop, [&](int64_t begin, int64_t end) {
+    if (begin == 0 && end == dims[d]) return run(*this, input, output), true;  // rounded, all of it is short
     return part(d, end - begin)
         .run_in_pieces(static_cast<const std::byte*>(input) + begin * in_strides[d],
                        static_cast<std::byte*>(output) + begin * out_strides[d], stop);

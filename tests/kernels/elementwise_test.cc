@@ -3,7 +3,9 @@
 #include "kernels/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
@@ -271,6 +273,26 @@ TEST(Dispatch, InstructionSetsHaveCodeOfTheirOwn) {
     rows.push_back(elementwise_rows(Op::kExp, ComputeType::kF32).vv);
   }
   for (size_t i = 1; i < rows.size(); ++i) EXPECT_NE(rows[i], rows[i - 1]);
+}
+
+// About as long as is done in one piece: the times of parts are rounded, so all of it may seem short as a sum of parts.
+TEST_P(ElementwiseTest, PlansThatTakeAboutOnePiece) {
+  for (int64_t n = 1; n <= 300; ++n) {
+    std::vector<float> x(static_cast<size_t>(3 * n)), out(x.size(), -1);
+    std::iota(x.begin(), x.end(), 0.f);
+    ElementwisePlan plan;
+    const std::vector<int64_t> dims{n, 3}, down{1, n}, dense{3, 1};
+    const std::vector<ElementwiseOperand> inputs{{Type::kFloat, down}};
+    ASSERT_TRUE(prepare_elementwise(&plan, Op::kNeg, dims, inputs, {Type::kFloat, dense}).ok());
+    for (const double ns : {kShortNs, std::nextafter(kShortNs, 1e9), kShortNs * 1.001}) {
+      plan.ns = ns;
+      const void* operands[] = {x.data()};
+      ASSERT_EQ(plan(operands, out.data()), 0u);
+      for (int64_t i = 0; i < 3 * n; ++i) {
+        ASSERT_EQ(out[static_cast<size_t>(i)], -static_cast<float>(i / 3 + i % 3 * n)) << n;
+      }
+    }
+  }
 }
 
 }  // namespace

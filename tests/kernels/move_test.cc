@@ -3,7 +3,9 @@
 #include "kernels/move.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -269,6 +271,21 @@ TEST(Move, PadRefusals) {
   float out[2];
   plan(nullptr, &value, out);
   EXPECT_EQ(out[0] + out[1], 6);
+}
+
+// About as long as is done in one piece: the times of parts are rounded, so all of it may seem short as a sum of parts.
+TEST(Move, CopiesThatTakeAboutOnePiece) {
+  for (int64_t n = 1; n <= 300; ++n) {
+    std::vector<int32_t> in(static_cast<size_t>(3 * n)), out(in.size(), -1);
+    std::iota(in.begin(), in.end(), 0);
+    CopyPlan plan;
+    ASSERT_TRUE(prepare_copy(&plan, 4, Ints{n, 3}, Ints{1, n}, Ints{3, 1}).ok());
+    for (const double ns : {kShortNs, std::nextafter(kShortNs, 1e9), kShortNs * 1.001}) {
+      plan.ns = ns;
+      plan(in.data(), out.data());
+      for (int64_t i = 0; i < 3 * n; ++i) ASSERT_EQ(out[static_cast<size_t>(i)], i / 3 + i % 3 * n) << n;
+    }
+  }
 }
 
 }  // namespace
