@@ -69,6 +69,11 @@ InitializerNames initializer_names(const wire::GraphProto& graph) {
   return names;
 }
 
+bool tells_sizes(const Type& type) {
+  return type.is_tensor() && type.has_shape &&
+         std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.is_known(); });
+}
+
 bool defines(const wire::List<wire::NodeProto>& nodes, std::string_view name) {
   for (const wire::NodeProto& node : nodes) {
     for (const std::string_view output : node.outputs) {
@@ -408,7 +413,18 @@ Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
       return error(Code::kInvalidModel, "nothing defines the graph's output \"{}\"", info.name)
           .in(place.paths.prefix());
     }
-    place.region->outputs.push_back(*value);
+    ir::Value* output = *value;
+    const bool is_outer = output->owner != place.region && !output->is_constant();
+    if (is_outer && !options_.as_onnx && !options_.broken) {
+      // In the body alone the value is known to have these sizes, which rows of a loop without iterations follow from.
+      TREADLE_ASSIGN(Type declared, declared_type(info.name, place));
+      if (tells_sizes(declared) && !output->type.is_concrete()) {
+        const std::string path = fmt::format("{}/{}", place.paths.prefix(), info.name);
+        TREADLE_ASSIGN(output, insert_identity(output, path, place));
+        output->type = std::move(declared);
+      }
+    }
+    place.region->outputs.push_back(output);
   }
   return {};
 }

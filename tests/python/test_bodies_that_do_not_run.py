@@ -135,3 +135,22 @@ def test_what_is_refused_when_a_model_is_loaded(name):
     with pytest.raises(Exception, match="_"):
         treadle.infer_shapes((HEAD + REFUSED[name]).encode())
     assert [p for p in treadle.check((HEAD + REFUSED[name]).encode(), full=True) if p.severity == "error"]
+
+
+OUTER = """(float[3] x, bool[3] k, int64 n, bool c) => (s, z) {
+    t = Compress <axis = 0> (x, k)
+    s = Loop (n, c) <body = b (int64 i, bool c0) => (bool c0, float[2] t) { }>
+    z = If (c) <then_branch = p () => (float[2] t) { }, else_branch = e () => (float[2] t) { }>
+}"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sizes_that_a_body_declares_of_an_outer_value(way):
+    """They are known in the body alone, and are the sizes of rows that no iteration has made."""
+    session, _ = session_of(OUTER, way)
+    x = np.arange(3, dtype=np.float32)
+    for kept, count in (([1, 0, 1], 0), ([0, 1, 1], 2), ([1, 1, 0], 0)):
+        k = np.array(kept, bool)
+        rows, row = session.run(None, {"x": x, "k": k, "n": np.array(count), "c": np.array(True)})
+        np.testing.assert_array_equal(rows, np.tile(x[k], (count, 1)).reshape(count, 2))
+        np.testing.assert_array_equal(row, x[k])
