@@ -75,8 +75,8 @@ TEST(StopPoll, AsksOncePerSomeMilliseconds) {
   double counted = 0;
   for (const double ns = kStopCheckNs / 100; !stop.after(ns);) counted += ns;
   EXPECT_EQ(asked, 3);
-  // Two short stretches, and one that is as long as estimated: the loop takes no time at all.
-  EXPECT_NEAR(counted, (1 + 2.0 / 16) * kStopCheckNs, 0.03 * kStopCheckNs);
+  // Two short stretches, and one of the longest: the loop takes no time at all.
+  EXPECT_NEAR(counted, kShortNs + 2.0 / 16 * kStopCheckNs, 0.03 * kStopCheckNs);
   EXPECT_TRUE(scope.stopped());
 }
 

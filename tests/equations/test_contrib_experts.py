@@ -422,7 +422,7 @@ REFUSED = [
     ("MoEGroupRouter", ROUTES, [FLOAT, FLOAT, FLOAT], {"top_k": 1}, "output 0 .router_probs. is named, but"),
     ("MoEGroupRouter", ROUTES, ALL_SCORES, {"top_k": 1, "n_group": 2}, "with 2 groups, expected n_group = 1"),
     ("MoEGroupRouter", [np.zeros((1, 520), FLOAT), np.zeros(520, FLOAT)], ALL_SCORES, {"top_k": 1}, "expected at most 512"),
-    ("MoEGroupRouter", PROJECTED, [FLOAT], {"top_k": 1}, "projection_weight is given, but selection_scores are not asked for"),
+    ("MoEGroupRouter", PROJECTED, [FLOAT], {"top_k": 1}, "projection_weight is given, expected selection_scores among the outputs"),
     ("MoEGroupRouter", [PROJECTED[0][None], *PROJECTED[1:]], ALL_SCORES, {"top_k": 1}, r"expected \[tokens,width\]"),
     ("MoEGroupRouter", [*PROJECTED[:2], PROJECTED[2][:, :9]], ALL_SCORES, {"top_k": 1}, r"expected \[experts,256\]"),
     ("MoEGroupRouter", [np.zeros((2, 9), FLOAT), PROJECTED[1], np.zeros((8, 9), FLOAT)], ALL_SCORES, {"top_k": 1},

@@ -348,7 +348,7 @@ def test_random_nodes(maker, seed):
                 [TEXT],
                 {"mark": 0, "mincharnum": 1, "pad_value": "", "tokenexp": "(a"},
             ),
-            "no regular expression of RE2",
+            "expected a regular expression of RE2",
         ),
     ],
     ids=lambda value: value.op if isinstance(value, Node) else None,

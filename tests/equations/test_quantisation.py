@@ -276,5 +276,5 @@ def test_bit_cast():
     x = np.array([-1, 7, -8], ml_dtypes.int4)
     (y,) = run("BitCast", 26, [x], [ml_dtypes.uint4], {"to": PROTO[np.dtype(ml_dtypes.uint4)]})
     assert y.astype(int).tolist() == [15, 7, 8]
-    with pytest.raises(Exception, match="widths must be equal"):
+    with pytest.raises(Exception, match="expected equal widths"):
         run("BitCast", 26, [np.zeros(2, np.float32)], [np.int64], {"to": PROTO[np.dtype(np.int64)]})

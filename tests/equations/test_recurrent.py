@@ -103,7 +103,7 @@ def test_sequence_length_out_of_range_names_the_entry(op, length, entry):
     [
         ({"activations": ["ScaledTanh"]}, "activation_alpha has no value for ScaledTanh"),
         ({"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, "activation_beta has no value for ScaledTanh"),
-        ({"activations": ["Swish"]}, "names 'Swish', which is no activation"),
+        ({"activations": ["Swish"]}, "holds 'Swish', expected the name of an activation"),
         ({"direction": "bidirectional", "activations": ["Tanh"]}, "activations has 1 names, expected 2"),
         ({"direction": "backwards"}, "direction is 'backwards'"),
         ({"hidden_size": 3}, "hidden_size is 3, expected the last size of R"),
