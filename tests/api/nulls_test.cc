@@ -528,32 +528,29 @@ TEST_F(NullsOfHeader, InTurn) {
   Handles handles;
   look_at_all(handles, false);
 
-  static NullsOfHeader* test = nullptr;
+  static std::remove_pointer_t<decltype(this)>* test = nullptr;
   static Handles* of_operator = nullptr;
   static bool inferred = false;
   test = this;
   of_operator = &handles;
   inferred = false;
-  struct Looks : NullsOfHeader {
-    using NullsOfHeader::look_at_all;
-  };
   treadle_operator_functions functions = functions_of_identity();
   functions.make_kernel = [](void*, const treadle_node* node, void**) -> treadle_status* {
     of_operator->node = node;
-    static_cast<Looks*>(test)->look_at_all(*of_operator, true);
+    test->look_at_all(*of_operator, true);
     of_operator->node = nullptr;
     return nullptr;
   };
   functions.infer = [](void*, treadle_inference* inference) -> treadle_status* {
     of_operator->inference = inference;
-    if (!inferred) static_cast<Looks*>(test)->look_at_all(*of_operator, true);
+    if (!inferred) test->look_at_all(*of_operator, true);
     inferred = true;
     of_operator->inference = nullptr;
     return treadle_inference_set_like(inference, 0, 0);
   };
   functions.compute = [](void*, treadle_call* call) {
     of_operator->call = call;
-    static_cast<Looks*>(test)->look_at_all(*of_operator, true);
+    test->look_at_all(*of_operator, true);
     of_operator->call = nullptr;
     return treadle_call_set(call, 0, treadle_call_input(call, 0));
   };
