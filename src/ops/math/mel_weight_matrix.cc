@@ -98,7 +98,9 @@ Status prepare_mel(PrepareContext& ctx) {
   s->length = ctx.int64s(kLength)[0];
   for (size_t i = 0; i < 5; ++i) s->number[i] = kernels::make_converter(ctx.inputs[i].type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, y.type);
-  ctx.scratch_bytes = static_cast<size_t>(y.element_count() + s->edges()) * sizeof(double);
+  // Of more than there are bytes the output finds no memory before the scratch is looked at.
+  const size_t numbers = static_cast<size_t>(y.element_count()) + static_cast<size_t>(s->edges());
+  ctx.scratch_bytes = std::max<size_t>(numbers * sizeof(double), 64);
   ctx.set_kernel(run_mel, s);
   return {};
 }
