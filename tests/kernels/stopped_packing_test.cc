@@ -11,6 +11,7 @@
 #include "kernels/block_weights.h"
 #include "kernels/conv.h"
 #include "kernels/conv_folded.h"
+#include "kernels/conv_shapes.h"
 #include "kernels/kernel_test_util.h"
 #include "kernels/qgemm.h"
 
@@ -61,24 +62,9 @@ class StoppedPackingTest : public EachIsa {
           [&](void* to) { pack_qgemm_b(plan, b.data(), to); });
   }
 
-  static ConvShape shape(int64_t in, int64_t out, int64_t kernel, int64_t groups, int64_t plane) {
-    ConvShape s;
-    s.in_channels = in, s.out_channels = out, s.groups = groups;
-    for (size_t i = 0; i < 2; ++i) s.kernel[i] = kernel, s.input[i] = plane, s.output[i] = plane - kernel + 1;
-    return s;
-  }
-  static ConvShape transposed(ConvShape s) {
-    s.transposed = true;
-    for (size_t i = 0; i < 2; ++i) s.output[i] = s.input[i] + s.kernel[i] - 1;
-    return s;
-  }
-  static int64_t weights(const ConvShape& s) {
-    return s.in_channels * s.out_channels / s.groups * s.kernel[0] * s.kernel[1];
-  }
-
   template <class T>
   void check_convolution(const char* what, const ConvShape& s) {
-    const auto w = random_values<T>(random_, static_cast<size_t>(weights(s)));
+    const auto w = random_values<T>(random_, weights_of(s));
     const ConvPlan plan = prepare_conv(std::is_same_v<T, double> ? ComputeType::kF64 : ComputeType::kF32, s);
     check(what, plan.packed_weight_bytes, [&](void* to) { pack_conv_weights(plan, w.data(), to); });
   }
@@ -87,7 +73,7 @@ class StoppedPackingTest : public EachIsa {
     QConvShape s;
     s.conv = conv;
     s.w_signed = true;
-    auto w = random_values<uint8_t>(random_, static_cast<size_t>(weights(conv)));
+    auto w = random_values<uint8_t>(random_, weights_of(conv));
     for (uint8_t& byte : w) byte = fits ? byte % 60 : byte;
     const QConvPlan plan = prepare_qconv(s);
     check(what, plan.packed_weight_bytes, [&](void* to) { pack_qconv_weights(plan, w.data(), to); });
@@ -141,25 +127,25 @@ TEST_P(StoppedPackingTest, FewBits) {
 
 TEST_P(StoppedPackingTest, Convolutions) {
   const int64_t c = static_cast<int64_t>(std::sqrt(kElements / 9.0)), few = kElements / 9 / 3;
-  check_convolution<float>("dense", shape(c, c, 3, 1, 9));
-  check_convolution<double>("dense of doubles", shape(c, c, 3, 1, 9));
-  check_convolution<float>("few filters", shape(few, 3, 3, 1, 9));
-  check_convolution<float>("one filter of one channel", shape(1, 1, 1400, 1, 1410));
-  check_convolution<float>("one position", shape(c, c, 3, 1, 3));
-  check_convolution<float>("1x1", shape(1400, 1400, 1, 1, 5));
-  check_convolution<float>("groups", shape(4 * c, c, 3, 4, 7));
-  check_convolution<float>("depthwise", shape(kElements / 9, kElements / 9, 3, kElements / 9, 6));
-  check_convolution<float>("transposed", transposed(shape(c, c, 3, 1, 5)));
-  check_convolution<float>("transposed, few filters", transposed(shape(few, 3, 3, 1, 5)));
-  check_convolution<double>("transposed, doubles", transposed(shape(c, c, 3, 1, 5)));
-  ConvShape last = shape(c, c, 3, 1, 9);
+  check_convolution<float>("dense", square_conv(c, c, 3, 1, 9));
+  check_convolution<double>("dense of doubles", square_conv(c, c, 3, 1, 9));
+  check_convolution<float>("few filters", square_conv(few, 3, 3, 1, 9));
+  check_convolution<float>("one filter of one channel", square_conv(1, 1, 1400, 1, 1410));
+  check_convolution<float>("one position", square_conv(c, c, 3, 1, 3));
+  check_convolution<float>("1x1", square_conv(1400, 1400, 1, 1, 5));
+  check_convolution<float>("groups", square_conv(4 * c, c, 3, 4, 7));
+  check_convolution<float>("depthwise", square_conv(kElements / 9, kElements / 9, 3, kElements / 9, 6));
+  check_convolution<float>("transposed", transposed(square_conv(c, c, 3, 1, 5)));
+  check_convolution<float>("transposed, few filters", transposed(square_conv(few, 3, 3, 1, 5)));
+  check_convolution<double>("transposed, doubles", transposed(square_conv(c, c, 3, 1, 5)));
+  ConvShape last = square_conv(c, c, 3, 1, 9);
   const ConvLayouts layouts = conv_layouts(ComputeType::kF32, last);
   last.x_last = layouts.x, last.y_last = layouts.y;
   check_convolution<float>("channels last", last);
-  last = shape(kElements / 9, kElements / 9, 3, kElements / 9, 6);
+  last = square_conv(kElements / 9, kElements / 9, 3, kElements / 9, 6);
   last.x_last = last.y_last = conv_layouts(ComputeType::kF32, last).x;
   check_convolution<float>("depthwise, channels last", last);
-  ConvShape padded = shape(c, c, 7, 1, 9);
+  ConvShape padded = square_conv(c, c, 7, 1, 9);
   padded.input[0] = padded.output[0] = 1, padded.pad_begin[0] = 3;
   check_convolution<float>("taps in the padding", padded);
 }
@@ -188,14 +174,14 @@ TEST_P(StoppedPackingTest, ConvolutionsThatFold) {
 TEST_P(StoppedPackingTest, ConvolutionsOfBytes) {
   const int64_t c = static_cast<int64_t>(std::sqrt(kElements / 9.0));
   for (const bool fits : {false, true}) {
-    check_byte_convolution("dense bytes", shape(c, c, 3, 1, 9), fits);
-    check_byte_convolution("bytes of two channels", shape(2, kElements / 50, 5, 1, 9), fits);
-    check_byte_convolution("1x1 of bytes", shape(1400, 1400, 1, 1, 5), fits);
-    check_byte_convolution("one filter of bytes", shape(1, 4, 700, 1, 705), fits);
-    check_byte_convolution("groups of bytes", shape(900 * 16, 900 * 16, 3, 900, 5), fits);
-    check_byte_convolution("small groups of bytes", shape(14'000 * 4, 14'000 * 4, 3, 14'000, 5), fits);
-    check_byte_convolution("small groups of two channels", shape(14'000 * 2, 14'000 * 6, 3, 14'000, 5), fits);
-    check_byte_convolution("depthwise bytes", shape(kElements, kElements, 3, kElements, 5), fits);
+    check_byte_convolution("dense bytes", square_conv(c, c, 3, 1, 9), fits);
+    check_byte_convolution("bytes of two channels", square_conv(2, kElements / 50, 5, 1, 9), fits);
+    check_byte_convolution("1x1 of bytes", square_conv(1400, 1400, 1, 1, 5), fits);
+    check_byte_convolution("one filter of bytes", square_conv(1, 4, 700, 1, 705), fits);
+    check_byte_convolution("groups of bytes", square_conv(900 * 16, 900 * 16, 3, 900, 5), fits);
+    check_byte_convolution("small groups of bytes", square_conv(14'000 * 4, 14'000 * 4, 3, 14'000, 5), fits);
+    check_byte_convolution("small groups of two channels", square_conv(14'000 * 2, 14'000 * 6, 3, 14'000, 5), fits);
+    check_byte_convolution("depthwise bytes", square_conv(kElements, kElements, 3, kElements, 5), fits);
   }
 }
 

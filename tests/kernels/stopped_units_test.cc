@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/conv.h"
+#include "kernels/conv_shapes.h"
 #include "kernels/kernel_test_util.h"
 #include "kernels/qgemm.h"
 
@@ -66,20 +67,6 @@ class StoppedUnitsTest : public EachIsa {
           [&](void* c) { run_qgemm(plan, {a.data(), panels.get(), &zero, &zero, c, scratch.get()}, QGemmEpilogue{}); });
   }
 
-  static ConvShape shape(int64_t in, int64_t out, int64_t kernel, int64_t groups, int64_t plane) {
-    ConvShape s;
-    s.in_channels = in, s.out_channels = out, s.groups = groups;
-    for (size_t i = 0; i < 2; ++i) s.kernel[i] = kernel, s.input[i] = plane, s.output[i] = plane - kernel + 1;
-    return s;
-  }
-  static ConvShape transposed(ConvShape s) {
-    s.transposed = true;
-    for (size_t i = 0; i < 2; ++i) s.output[i] = s.input[i] + s.kernel[i] - 1;
-    return s;
-  }
-  static size_t weights(const ConvShape& s) {
-    return static_cast<size_t>(s.in_channels * s.out_channels / s.groups * s.kernel[0] * s.kernel[1]);
-  }
   static size_t elements(int64_t channels, const Spatial& plane) {
     return static_cast<size_t>(channels * plane[0] * plane[1]);
   }
@@ -89,7 +76,7 @@ class StoppedUnitsTest : public EachIsa {
   void check_convolution(const char* what, const ConvShape& s) {
     const ConvPlan plan = prepare_conv(std::is_same_v<T, double> ? ComputeType::kF64 : ComputeType::kF32, s);
     const auto x = values<T>(elements(s.in_channels, s.input));
-    const auto w = values<T>(weights(s));
+    const auto w = values<T>(weights_of(s));
     Scratch packed(plan.packed_weight_bytes), scratch(plan.scratch_bytes), table(plan.table_bytes);
     pack_conv_weights(plan, w.data(), packed.get());
     make_conv_table(plan, table.get());
@@ -103,7 +90,7 @@ class StoppedUnitsTest : public EachIsa {
     s.conv = conv;
     const QConvPlan plan = prepare_qconv(s);
     const auto x = values<uint8_t>(elements(conv.in_channels, conv.input));
-    const auto w = values<uint8_t>(weights(conv));
+    const auto w = values<uint8_t>(weights_of(conv));
     Scratch packed(plan.packed_weight_bytes), scratch(plan.scratch_bytes);
     pack_qconv_weights(plan, w.data(), packed.get());
     check(what, elements(conv.out_channels, conv.output) * 4, [&](void* y) {
@@ -133,21 +120,22 @@ TEST_P(StoppedUnitsTest, ProductsOfBytes) {
 
 TEST_P(StoppedUnitsTest, Convolutions) {
   constexpr int64_t kDeep = kElements / 9;
-  check_convolution<float>("one filter", shape(kDeep, 1, 3, 1, 4));
-  check_convolution<double>("one filter of doubles", shape(kDeep, 1, 3, 1, 4));
-  check_convolution<float>("three filters, many positions", shape(kDeep / 3, 3, 3, 1, 9));
-  check_convolution<double>("three filters of doubles, many positions", shape(kDeep / 3, 3, 3, 1, 9));
-  check_convolution<float>("64 filters", shape(kDeep / 64, 64, 3, 1, 18));
-  check_convolution<float>("1x1", shape(kElements / 64, 64, 1, 1, 8));
-  check_convolution<float>("1x1, one filter", shape(kElements, 1, 1, 1, 3));
-  check_convolution<float>("transposed", transposed(shape(kDeep / 64, 64, 3, 1, 6)));
-  check_convolution<float>("transposed, large kernel", transposed(shape(1, 1, 60, 1, 60)));
-  check_convolution<float>("depthwise, large plane", shape(1, 1, 3, 1, 1600));
-  check_convolution<double>("large kernel", shape(1, 1, 100, 1, 200));
+  check_convolution<float>("one filter", square_conv(kDeep, 1, 3, 1, 4));
+  check_convolution<double>("one filter of doubles", square_conv(kDeep, 1, 3, 1, 4));
+  check_convolution<float>("three filters, many positions", square_conv(kDeep / 3, 3, 3, 1, 9));
+  check_convolution<double>("three filters of doubles, many positions", square_conv(kDeep / 3, 3, 3, 1, 9));
+  check_convolution<float>("64 filters", square_conv(kDeep / 64, 64, 3, 1, 18));
+  check_convolution<float>("1x1", square_conv(kElements / 64, 64, 1, 1, 8));
+  check_convolution<float>("1x1, one filter", square_conv(kElements, 1, 1, 1, 3));
+  check_convolution<float>("transposed", transposed(square_conv(kDeep / 64, 64, 3, 1, 6)));
+  check_convolution<float>("transposed, large kernel", transposed(square_conv(1, 1, 60, 1, 60)));
+  check_convolution<float>("depthwise, large plane", square_conv(1, 1, 3, 1, 1600));
+  check_convolution<double>("large kernel", square_conv(1, 1, 100, 1, 200));
 }
 
 TEST_P(StoppedUnitsTest, ConvolutionsChannelsLast) {
-  for (const ConvShape& s : {shape(64, 64, 3, 64, 20'000), shape(32, 32, 5, 32, 20'000), shape(4000, 64, 1, 1, 120)}) {
+  for (const ConvShape& s :
+       {square_conv(64, 64, 3, 64, 20'000), square_conv(32, 32, 5, 32, 20'000), square_conv(4000, 64, 1, 1, 120)}) {
     ConvShape last = s;
     last.input[0] = last.output[0] = last.kernel[0] = 1;
     last.x_last = last.y_last = conv_layouts(ComputeType::kF32, last).x;
@@ -157,9 +145,9 @@ TEST_P(StoppedUnitsTest, ConvolutionsChannelsLast) {
 
 TEST_P(StoppedUnitsTest, ConvolutionsOfBytes) {
   constexpr int64_t kDeep = kElements / 9;
-  check_byte_convolution("one filter of bytes", shape(kDeep, 1, 3, 1, 4));
-  check_byte_convolution("three filters of bytes", shape(kDeep / 3, 3, 3, 1, 9));
-  check_byte_convolution("many filters of bytes", shape(900, 512, 3, 1, 18));
+  check_byte_convolution("one filter of bytes", square_conv(kDeep, 1, 3, 1, 4));
+  check_byte_convolution("three filters of bytes", square_conv(kDeep / 3, 3, 3, 1, 9));
+  check_byte_convolution("many filters of bytes", square_conv(900, 512, 3, 1, 18));
 }
 
 }  // namespace
