@@ -67,7 +67,7 @@ class PackCache {
     size_t total = 0;  // of all blocks
   };
 
-  // Memory in the block that is being filled, or in a new one. Unless somebody keeps it, it is given back.
+  // Memory in the block that is being filled, or in a new block. The cache frees it unless a caller keeps it.
   class Room {
    public:
     Room(PackCache& cache, size_t bytes);

@@ -10,7 +10,7 @@
 
 namespace treadle {
 
-// Whether nodes of the operator are one of the two: nobody reads what they make, and they run all the same.
+// Whether the operator is CheckSizes or CheckResult: no node reads what such a node makes, and the node runs anyway.
 bool is_size_check(const OpDef& op);
 
 // ir::NodeInfo::parsed of a CheckSizes.
