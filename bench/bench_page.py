@@ -1,7 +1,8 @@
 """./dev bench --page: measures what README, docs/index.md, docs/comparison.md and docs/benchmarks.md show, on this machine,
 into docs/measurements.json, and writes the charts and tables of these pages from it (tools/site/measured.py).
 
-Each part has a process of its own. --only NAME measures these parts again and leaves the other figures as they are.
+Each part has a process of its own. --only NAME measures these parts again and leaves the other figures as they are;
+--continue measures the parts that the last call, which ended early, did not come to.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +26,7 @@ import onnxruntime
 import treadle
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+KEPT = ROOT / "build" / "page"  # the figures of each part that this call, or the call that it continues, has measured
 sys.path.append(str(ROOT / "tools" / "site"))
 
 import measured  # noqa: E402
@@ -62,15 +65,22 @@ PARTS = (
 
 
 def measure(part: Part) -> dict[str, dict]:
-    """The figures of a part, by kind. jax comes from the environment of the other engines."""
-    result = ROOT / "build" / "page.json"
-    result.unlink(missing_ok=True)
+    """The figures of a part, by kind, kept in build/page. jax comes from the environment of the other engines."""
+    result = kept(part)
     others = [str(path) for path in (ROOT / "build" / "venv-engines" / "lib").glob("python3*/site-packages")]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), *(others if part.kind == "loops" else [])]))
     env = os.environ | {"PYTHONPATH": path} | ({"TREADLE_ISA": part.isa} if part.isa else {})
     command = [sys.executable, ROOT / "bench" / "bench.py", part.kind, *part.arguments, "--json", result]
     subprocess.run(command, env=env, check=True)
-    found = json.loads(result.read_text())
+    return figures_of(part)
+
+
+def kept(part: Part) -> pathlib.Path:
+    return KEPT / f"{part.name.replace(', ', '-')}.json"
+
+
+def figures_of(part: Part) -> dict[str, dict]:
+    found = json.loads(kept(part).read_text())
     return {f"{kind}, {part.isa}" if part.isa else kind: rows for kind, rows in found.items()}
 
 
@@ -123,6 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench --page", description=__doc__)
     parser.add_argument("--page", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--only", nargs="+", choices=[part.name for part in PARTS], metavar="NAME")
+    parser.add_argument("--continue", action="store_true", dest="resumed", help="go on where a call ended early")
     parser.add_argument("--no-measuring", action="store_true", help="write the pages from the figures that are there")
     options = parser.parse_args()
     if not options.no_measuring:
@@ -130,9 +141,12 @@ def main() -> None:
         record = measured.load() if options.only else {}
         environment.make_venv(ROOT / "build" / "venv-engines", bench_engines.REQUIREMENTS)
         figures = record.get("figures", {})
+        if not options.resumed:
+            shutil.rmtree(KEPT, ignore_errors=True)
+        KEPT.mkdir(exist_ok=True)
         for part in PARTS:
             if not options.only or part.name in options.only:
-                figures |= measure(part)
+                figures |= figures_of(part) if kept(part).exists() else measure(part)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         whole = {"machine": machine(quiet), "date": today, "versions": versions(), "figures": figures}
         measured.save(whole)
