@@ -150,7 +150,7 @@ void Inference::Bodies::know_loop_inputs(const std::string& trip) {
   if (condition.element != ElementType::kBool) return;
   Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
   if (condition.is_concrete()) {
-    if (element_count_unchecked(known_dims(condition.shape)) != 1) return;
+    if (known_element_count(condition.shape) != 1) return;
     yes = yes.reshaped(known_dims(condition.shape));
     driver_.set_constant(loop.condition_before(), std::move(yes));
   }

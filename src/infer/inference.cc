@@ -402,7 +402,7 @@ namespace {
 bool tensor_of_symbols(const Type& type, const Shape& symbols, Tensor& tensor) {
   if (!type.is_concrete() || !is_known(symbols)) return false;
   const Dims dims = known_dims(type.shape);
-  if (element_count_unchecked(dims) != static_cast<int64_t>(symbols.size())) return false;
+  if (known_element_count(type.shape) != static_cast<int64_t>(symbols.size())) return false;
   const auto fill = [&]<class T>(T) {
     tensor = make_tensor(type.element, dims);
     for (size_t i = 0; i < symbols.size(); ++i) tensor.mutable_data<T>()[i] = static_cast<T>(symbols[i].value());

@@ -105,7 +105,7 @@ double latency_of(const ir::Node& node) {
 namespace work {
 
 double elements_of(const ir::Value* v) {
-  return v && v->type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(v->type.shape))) : 0;
+  return v && v->type.is_concrete() ? static_cast<double>(known_element_count(v->type.shape)) : 0;
 }
 
 double size_of(const ir::Value* v, size_t from_the_end) {

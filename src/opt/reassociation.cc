@@ -90,7 +90,7 @@ struct Term {
   Time time = kBeforeLoop;
   Shape shape;
 
-  double elements() const { return static_cast<double>(element_count_unchecked(known_dims(shape))); }
+  double elements() const { return static_cast<double>(known_element_count(shape)); }
   bool is_sooner_than(const Term& other) const {
     return time != other.time ? time < other.time : elements() < other.elements();
   }

@@ -39,7 +39,7 @@ bool is_held(const ir::Value* v) {
 }
 
 int64_t count_of(const ir::Value& v) {
-  return element_count_unchecked(known_dims(v.type.shape));
+  return known_element_count(v.type.shape);
 }
 
 bool is_alias(const ir::Node& node) {

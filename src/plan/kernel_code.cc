@@ -149,7 +149,7 @@ std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, 
   for (const ir::Node* node : nodes) {
     const bool is_alias = node->op->alias_input >= 0;
     if (!describer.add(*node, is_alias ? ElementwiseForm() : form_of(*node))) return std::nullopt;
-    code.count = element_count_unchecked(known_dims(node->outputs[0]->type.shape));
+    code.count = known_element_count(node->outputs[0]->type.shape);
   }
   describer.finish();
   for (size_t i = 0; i < values.outputs.size(); ++i) {
@@ -162,7 +162,7 @@ std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, 
 }
 
 int64_t count_of(const ir::Value* v) {
-  return element_count_unchecked(known_dims(v->type.shape));
+  return known_element_count(v->type.shape);
 }
 
 // Larger constants are left to kernels.

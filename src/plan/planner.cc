@@ -22,7 +22,7 @@ bool is_fixed(const Type& type) {
 }
 
 size_t bytes_of(const Type& type) {
-  return static_cast<size_t>(element_count_unchecked(known_dims(type.shape))) * byte_width(type.element);
+  return static_cast<size_t>(known_element_count(type.shape)) * byte_width(type.element);
 }
 
 bool same_memory(const Type& a, const Type& b) {

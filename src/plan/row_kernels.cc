@@ -11,7 +11,7 @@ namespace treadle::plan {
 namespace {
 
 size_t row_bytes(const ir::Value& v, int64_t trips) {
-  const auto count = element_count_unchecked(known_dims(v.type.shape));
+  const auto count = known_element_count(v.type.shape);
   return static_cast<size_t>(count / trips) * byte_width(v.type.element);
 }
 

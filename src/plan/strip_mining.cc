@@ -174,8 +174,7 @@ class Blocker {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ir::Value* input = node.inputs[i];
       if (!input || kernel.operands[i].row_bytes > 0) continue;
-      bytes +=
-          static_cast<size_t>(element_count_unchecked(known_dims(input->type.shape))) * byte_width(input->type.element);
+      bytes += static_cast<size_t>(known_element_count(input->type.shape)) * byte_width(input->type.element);
     }
     return bytes;
   }
@@ -186,7 +185,7 @@ class Blocker {
     for (const RowKernel& kernel : kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
       if (node.op->elementwise) continue;
-      const auto made = element_count_unchecked(known_dims(node.outputs[0]->type.shape));
+      const auto made = known_element_count(node.outputs[0]->type.shape);
       const Shape& rows = node.inputs[0]->type.shape;
       flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());
     }

@@ -232,7 +232,7 @@ class Body {
     if (slot.storage == Storage::kConstant) {
       return static_cast<double>(slot.constant.byte_size()) / (half_weights_.contains(s) ? 2 : 1);
     }
-    return slot.type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(slot.type.shape))) *
+    return slot.type.is_concrete() ? static_cast<double>(known_element_count(slot.type.shape)) *
                                          static_cast<double>(byte_width(slot.type.element))
                                    : static_cast<double>(slot.bytes);
   }

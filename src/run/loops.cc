@@ -145,9 +145,8 @@ Status Loops::check_lengths(const Loop& loop) const {
 // The trips up to the last one whose mask is not all false in time; one at least, which tells what rows look like.
 int64_t Loops::count_masked_trips(const ScanInput& mask, int64_t length) const {
   const bool* within = static_cast<const bool*>(frame_.address(mask.whole));
-  const int64_t count = frame_.is_handle(mask.whole)
-                            ? frame_.handle(mask.whole).tensor().element_count()
-                            : element_count_unchecked(known_dims(program_.slots[mask.whole].type.shape));
+  const int64_t count = frame_.is_handle(mask.whole) ? frame_.handle(mask.whole).tensor().element_count()
+                                                     : known_element_count(program_.slots[mask.whole].type.shape);
   int64_t last = count - 1;
   while (last > 0 && !within[last]) --last;
   return count > 0 ? last / (count / length) + 1 : 1;

@@ -58,10 +58,9 @@ uint64_t SizeCache::digest_of_sizes(const DynamicNode& node) const {
     }
     if (!is_shape_input(*node.node->op, i)) continue;
     const Type& planned = node.node->inputs[i]->type;
-    digest.add_bytes(frame_.address(s), handle
-                                            ? frame_.handle(s).tensor().byte_size()
-                                            : static_cast<size_t>(element_count_unchecked(known_dims(planned.shape))) *
-                                                  byte_width(planned.element));
+    digest.add_bytes(frame_.address(s),
+                     handle ? frame_.handle(s).tensor().byte_size()
+                            : static_cast<size_t>(known_element_count(planned.shape)) * byte_width(planned.element));
   }
   return digest.value();
 }

@@ -35,6 +35,11 @@ Dim element_count(const Shape& shape) {
   return count;
 }
 
+int64_t known_element_count(const Shape& shape) {
+  const Result<int64_t> count = element_count(known_dims(shape));
+  return count.ok() ? *count : kMaxElements;
+}
+
 namespace {
 
 // Wraps. That happens to no tensor that has an element: sizes that multiply to more are refused.

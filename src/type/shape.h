@@ -18,7 +18,8 @@ using Shape = InlineVector<Dim, 6>;
 
 // Product of sizes; error kLimit when it does not fit 62 bits (sizes of 0 left aside, so that strides fit as well).
 Result<int64_t> element_count(std::span<const int64_t> dims);
-// The same for sizes that are already known to fit (checked when the tensor was made).
+// The same for sizes of a tensor that exists: they were checked when it was made. For sizes of a type:
+// known_element_count.
 int64_t element_count_unchecked(const Dims& dims);
 inline int64_t element_count_unchecked(std::span<const int64_t> dims) {
   int64_t n = 1;
@@ -34,6 +35,9 @@ bool is_contiguous(const Dims& dims, const Dims& strides);
 
 bool is_known(const Shape& shape);
 Dims known_dims(const Shape& shape);  // only when is_known()
+// Elements of a shape whose sizes are known. Inference can derive sizes of a tensor that no run can make: of these it
+// is the largest number that element_count() allows.
+int64_t known_element_count(const Shape& shape);
 Shape to_shape(const Dims& dims);
 bool same(const Shape& a, const Shape& b);
 bool identical(const Shape& a, const Shape& b);
