@@ -103,6 +103,7 @@ class MemoryRefused final : public std::bad_alloc {
   MemoryRefused(std::shared_ptr<MemoryAccount> account, size_t bytes) : account_(std::move(account)), bytes_(bytes) {}
   const char* what() const noexcept override { return "the memory limit was reached"; }
   Status status(std::string_view what) const { return account_->refusal(bytes_, what); }
+  size_t bytes() const { return bytes_; }  // that were asked for
 
  private:
   std::shared_ptr<MemoryAccount> account_;

@@ -142,7 +142,7 @@ Result<Prepared*> SizeCache::prepared_for(uint32_t index) {
   while (found != cache.entries.end() && !matches(node, *found->second)) found = cache.entries.find(++digest);
   if (found == cache.entries.end()) {
     std::unique_ptr<Prepared> entry = room_in(cache);
-    TREADLE_TRY(prepare(node, *entry));
+    TREADLE_TRY(prepare_within_limits(node, *entry));
     if (entry->kernel.resize) {
       cache.elastic = std::move(entry);
       return cache.last = cache.elastic.get();
@@ -152,6 +152,17 @@ Result<Prepared*> SizeCache::prepared_for(uint32_t index) {
     cache.order.push_back(digest);
   }
   return cache.last = found->second.get();
+}
+
+// A preparation may take what the run may still take, or without a limit what the machine has left.
+Status SizeCache::prepare_within_limits(const DynamicNode& node, Prepared& made) {
+  account_->begin(memory_.is_limited() ? std::max<size_t>(account_->live() + memory_.account()->room(), 1) : 0);
+  const MemoryScope counted(account_);
+  try {
+    return prepare(node, made);
+  } catch (const MemoryRefused& refused) {
+    return memory_.account()->refusal(refused.bytes(), "what the operator works in");
+  }
 }
 
 Status SizeCache::prepare_input(const DynamicNode& node, size_t i, Prepared& made) {

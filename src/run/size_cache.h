@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "op/context.h"
 #include "op/kernel.h"
 #include "run/frame.h"
@@ -59,6 +60,7 @@ class SizeCache {
   bool has_contents(const plan::DynamicNode& node, const Prepared& prepared) const;
   bool resize(const plan::DynamicNode& node, Prepared& prepared);
   std::unique_ptr<Prepared> room_in(InlineCache& cache);
+  Status prepare_within_limits(const plan::DynamicNode& node, Prepared& made);
   Status prepare(const plan::DynamicNode& node, Prepared& made);
   Status prepare_input(const plan::DynamicNode& node, size_t i, Prepared& made);
   Status prepare_outputs(const plan::DynamicNode& node, Prepared& made);
@@ -66,6 +68,8 @@ class SizeCache {
   const plan::Program& program_;
   const Frame& frame_;
   RunMemory& memory_;
+  // Counts what preparations hold. They outlive their run, and a later run has a limit of its own.
+  std::shared_ptr<MemoryAccount> account_ = MemoryAccount::make();
   std::vector<InlineCache> caches_;  // by node
   size_t count_ = 0;                 // entries of all caches
   Work work_;

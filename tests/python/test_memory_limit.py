@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -133,3 +134,23 @@ def test_memory_of_a_run_stays_below_its_limit():
     with pytest.raises(treadle.LimitExceeded):
         doubling.run(None, {"x": np.ones(1000, np.float32)}, limits(memory_limit=100 << 20))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 130 << 10
+
+
+def test_preparing_for_a_size_that_data_decide_stays_below_the_limit():
+    """The tables of a transform are gigabytes where its length is: they are refused before they are made."""
+    text = """g (float[1,4,1] x, double k) => (y) {
+      axis = Constant<value = int64 {1}>() n = Cast<to = 7>(k) y = DFT(x, n, axis) }"""
+    transform = session(text)
+    x = np.ones((1, 4, 1), np.float32)
+
+    def run(length, **values):
+        feeds = {"x": x, "k": np.array(float(length))}
+        return transform.run(None, feeds, limits(**values))[0].shape
+
+    assert run(1000, memory_limit=1 << 20) == (1, 1000, 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(treadle.LimitExceeded, match="memory limit of 104857600 bytes"):
+        run(1 << 25, memory_limit=100 << 20)
+    if "LD_PRELOAD" not in os.environ:  # a sanitizer keeps what was freed
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 130 << 10
+    assert run(1000, memory_limit=1 << 20) == (1, 1000, 2)
