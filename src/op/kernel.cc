@@ -59,7 +59,7 @@ Status kernel_status(uint32_t code) {
     case KernelError::kNone:
       return {};
     case KernelError::kDivisionByZero:
-      return error(Code::kRuntime, "integer division by zero, expected divisors other than 0");
+      return error(Code::kRuntime, "integer division by zero: B holds 0, expected divisors other than 0");
     case KernelError::kIndexOutOfRange:
       return error(Code::kRuntime, "index {} is out of range, expected {} to {}", found, -limit, limit - 1);
     case KernelError::kNegativeExponent:

@@ -16,14 +16,13 @@ import collections
 import dataclasses
 import functools
 import re
-import resource
 import signal
 import sys
 
 import numpy as np
 import onnx
 from every_operator import Sample, samples
-from odd_sizes import bits, is_random, near, resized, session
+from odd_sizes import bits, is_random, limit_memory, near, resized, session
 from one_node import treadle
 from onnx import TensorProto, helper
 
@@ -346,7 +345,10 @@ def vagueness(sample: Sample, outcome: Outcome) -> str:
         return "where"
     said = outcome.said
     words = {word.lower() for word in re.findall(r"\w+", said)}
-    is_named = words & names_of_operators()[sample.op] or words & set(OTHERS) or any(u in said for u in UNNAMED)
+    # Of a node in a body, or of one that a lowering made, its own operator names the operands.
+    operators = [sample.op, *re.findall(r"\((\w+)-\d+\)", outcome.refusal)]
+    named = set().union(*(names_of_operators().get(op, set()) for op in operators))
+    is_named = words & named or words & set(OTHERS) or any(u in said for u in UNNAMED)
     if not is_named:
         return "which operand"
     if not re.search(r"\d|\[\]|'|nothing|none|scalar|neither|left out", said):
@@ -482,7 +484,7 @@ def main() -> None:
     parser.add_argument("--show-refusals", action="store_true")
     parser.add_argument("--tiers", nargs="+", default=list(TIERS))
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit_memory(MEMORY)
     part, parts = options.part
     found = [s for s in samples(options.most) if options.only in f"{s.op} {s.name}"]
     found = found[part::parts]

@@ -101,13 +101,14 @@ Status infer_dft(InferContext& ctx) {
     return error(Code::kInvalidArgument, "the input has shape {}, expected rank 2 or more", to_string(*x));
   const Dim& parts = x->back();
   if (parts.is_known() && parts.value() != 1 && parts.value() != 2) {
-    return error(Code::kInvalidArgument, "the last axis has {} elements, expected 1 (real) or 2 (complex)",
+    return error(Code::kInvalidArgument, "the input's last axis has {} elements, expected 1 (real) or 2 (complex)",
                  parts.value());
   }
   const auto [inverse, onesided] = read_dft(ctx.attributes());
   if (onesided && parts.is_known() && parts.value() != (inverse ? 2 : 1)) {
-    return error(Code::kInvalidArgument, "a onesided {} transform takes {} input, found {} parts",
-                 inverse ? "inverse" : "forward", inverse ? "complex" : "real", parts.value());
+    return error(Code::kInvalidArgument,
+                 "the input's last axis has {} elements, expected {} of a onesided {} transform", parts.value(),
+                 inverse ? "2 (complex)" : "1 (real)", inverse ? "inverse" : "forward");
   }
   Shape out = *x;
   out.back() = Dim(inverse && onesided ? 1 : 2);

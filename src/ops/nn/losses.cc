@@ -23,25 +23,25 @@ Status check_reduction(const ir::Attributes& attributes) {
   return error(Code::kInvalidModel, "attribute reduction is \"{}\", expected none, sum or mean", reduction);
 }
 
-// Scores [N,C,d...], labels [N,d...], weights [C].
+// Scores [N,C,d...], labels [N,d...], weights [C]; the two operators have names of their own for them.
 Status check_shapes(const InferContext& ctx) {
+  const auto named = [&](Input i) { return ctx.node.version->inputs[i].name; };
   const Shape *scores = ctx.shape(kScores), *labels = ctx.shape(kLabels), *weights = ctx.shape(kWeights);
   if (scores && scores->size() < 2) {
-    return error(Code::kInvalidArgument, "scores have shape {}, expected [N,C,...]", to_string(*scores));
+    return error(Code::kInvalidArgument, "{} has shape {}, expected [N,C,...]", named(kScores), to_string(*scores));
   }
   if (scores && labels) {
     bool fits = labels->size() + 1 == scores->size();
     for (size_t i = 0; fits && i < labels->size(); ++i) fits = !differ((*labels)[i], (*scores)[i == 0 ? 0 : i + 1]);
     if (!fits) {
       return error(Code::kInvalidArgument, "{} has shape {}, expected that of {}, {}, without its axis 1",
-                   ctx.node.version->inputs[kLabels].name, to_string(*labels), ctx.node.version->inputs[kScores].name,
-                   to_string(*scores));
+                   named(kLabels), to_string(*labels), named(kScores), to_string(*scores));
     }
   }
   if (!weights) return {};
   if (weights->size() != 1 || (scores && differ((*weights)[0], (*scores)[1]))) {
-    return error(Code::kInvalidArgument, "weights have shape {}, expected one per class of scores {}",
-                 to_string(*weights), scores ? to_string(*scores) : "[N,C,...]");
+    return error(Code::kInvalidArgument, "{} has shape {}, expected one element per class of {}, {}", named(kWeights),
+                 to_string(*weights), named(kScores), scores ? to_string(*scores) : "[N,C,...]");
   }
   return {};
 }
