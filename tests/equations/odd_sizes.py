@@ -448,6 +448,12 @@ def bases(kind: str, sample: Sample, long: bool):
         yield from larger(sample)
 
 
+def limit_memory(size: int) -> None:
+    """Of this process, in bytes. A sanitizer, which is preloaded, takes terabytes of addresses: with it there is no limit."""
+    if "LD_PRELOAD" not in os.environ:
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["nothing", "one", "outputs", "scalars"])
@@ -459,7 +465,7 @@ def main() -> None:
     parser.add_argument("--near", action="store_true")
     parser.add_argument("--long", action="store_true")
     options = vars(parser.parse_args())
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit_memory(MEMORY)
     part, parts = options["part"]
     kept = options["samples"]
     found = pickle.loads(kept.read_bytes()) if kept else samples(options["most"], options["seeds"])

@@ -140,6 +140,8 @@ def test_the_installed_version_answers():
 @pytest.mark.parametrize("folder_is_known", [True, False])
 def test_started_programs_find_the_alias(started, folder_is_known):
     """Also where treadle was found by a sys.path that only this process has."""
+    if not folder_is_known and "LD_PRELOAD" in os.environ:
+        pytest.skip("the program finds the release build, and a sanitizer is preloaded")
     run_python(
         f"""
         import os, subprocess, sys
