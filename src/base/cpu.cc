@@ -1,6 +1,8 @@
 #include "base/cpu.h"
 
+#include <array>
 #include <cstdlib>
+#include <vector>
 
 namespace treadle {
 
@@ -16,35 +18,67 @@ std::string_view name(Isa isa) {
   return "unknown";
 }
 
+bool has_kernels(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx512:
+#ifdef TREADLE_HAS_AVX512_KERNELS
+      return true;
+#else
+      return false;
+#endif
+    case Isa::kAvx2:
+#ifdef TREADLE_HAS_AVX2_KERNELS
+      return true;
+#else
+      return false;
+#endif
+    default:
+      return true;
+  }
+}
+
 namespace {
 
-Isa detect() {
-#ifdef TREADLE_HAS_X86_KERNELS
+// By number: whether processor and operating system support it.
+std::array<bool, kIsaCount> supported() {
+  std::array<bool, kIsaCount> found = {true};
+#if defined(TREADLE_HAS_AVX2_KERNELS) || defined(TREADLE_HAS_AVX512_KERNELS)
   __builtin_cpu_init();  // asks the operating system about the wide registers, too
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx2) return avx512 ? Isa::kAvx512 : Isa::kAvx2;  // every processor with AVX2 has F16C
+  found[1] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+             __builtin_cpu_supports("bmi2");  // every processor with AVX2 has F16C
+  found[2] = found[1] && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
-  return Isa::kBaseline;
+  return found;
+}
+
+std::vector<Isa> detect() {
+  const auto found = supported();
+  std::vector<Isa> usable;
+  for (int i = 0; i < kIsaCount; ++i) {
+    const auto isa = static_cast<Isa>(i);
+    if (found[static_cast<size_t>(i)] && has_kernels(isa)) usable.push_back(isa);
+  }
+  return usable;
 }
 
 Isa choose() {
-  const Isa widest = widest_isa();
   const char* wanted = std::getenv("TREADLE_ISA");
-  if (wanted == nullptr) return widest;
-  for (int i = 0; i <= static_cast<int>(widest); ++i) {
-    if (name(static_cast<Isa>(i)) == wanted) return static_cast<Isa>(i);
+  for (const Isa isa : usable_isas()) {
+    if (wanted != nullptr && name(isa) == wanted) return isa;
   }
-  return widest;
+  return widest_isa();
 }
 
 }  // namespace
 
+std::span<const Isa> usable_isas() {
+  static const std::vector<Isa> isas = detect();
+  return isas;
+}
+
 Isa widest_isa() {
-  static const Isa isa = detect();
-  return isa;
+  return usable_isas().back();
 }
 
 Isa active_isa() {

@@ -2,19 +2,24 @@
 // The instruction sets that kernels are compiled for, and which of them this machine can run.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace treadle {
 
-// In ascending order; a machine that runs one runs those before it. Other processors than x86 have kBaseline only.
+// In ascending order; a machine that runs one runs all before it. Other processors than x86 have kBaseline only.
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 inline constexpr int kIsaCount = 3;
 
 std::string_view name(Isa isa);  // "baseline", "avx2", "avx512"
 
-// The widest one that processor and operating system support: kAvx2 means AVX2, FMA, F16C, BMI1 and BMI2, kAvx512 means
-// the F, BW, DQ and VL parts on top of that.
-Isa widest_isa();
+// Whether this build has kernels of it: it always has the baseline's (cmake/Kernels.cmake).
+bool has_kernels(Isa isa);
+
+// In ascending order, all that processor and operating system support and that this build has kernels of: kAvx2 means
+// AVX2, FMA, F16C, BMI1 and BMI2, kAvx512 means the F, BW, DQ and VL parts on top of that.
+std::span<const Isa> usable_isas();
+Isa widest_isa();  // the last of them
 
 // widest_isa(), or what the environment variable TREADLE_ISA asks for if the machine can run it. Read once.
 Isa active_isa();

@@ -4,33 +4,14 @@
 #include <cstring>
 
 #include "base/stop.h"
-#include "kernels/dispatch.h"
+#include "kernels/isa/each.h"
 
 namespace treadle::kernels {
 
-namespace baseline {
-BlockRowsRun block_rows();
-}
-#if defined(TREADLE_HAS_X86_KERNELS)
-namespace avx2 {
-BlockRowsRun block_rows();
-}
-namespace avx512 {
-BlockRowsRun block_rows();
-}
-#endif
+TREADLE_IN_EACH_ISA(BlockRowsRun block_rows();)
 
 BlockRowsRun block_rows() {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::block_rows();
-    case Isa::kAvx2:
-      return avx2::block_rows();
-#endif
-    default:
-      return baseline::block_rows();
-  }
+  return TREADLE_OF_ISA(preferred_isa(), block_rows)();
 }
 
 int64_t block_rows_scratch(const BlockWeights& w, int64_t rows) {

@@ -7,7 +7,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/conv_folded.h"
-#include "kernels/dispatch.h"
+#include "kernels/isa/each.h"
 #include "kernels/isa/entry.h"
 
 namespace treadle::kernels {
@@ -63,16 +63,7 @@ ConvShape without_idle_axes(const ConvShape& given, ConvPlan& plan) {
 }
 
 ConvPlan prepare_for_isa(ComputeType type, const ConvShape& shape) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::prepare_conv(type, shape);
-    case Isa::kAvx2:
-      return avx2::prepare_conv(type, shape);
-#endif
-    default:
-      return baseline::prepare_conv(type, shape);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), prepare_conv)(type, shape);
 }
 
 int64_t product(const Spatial& sizes, int axes) {
@@ -104,16 +95,7 @@ void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to, 
 }
 
 ConvLayouts layouts_for_isa(ComputeType type, const ConvShape& shape) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::conv_layouts(type, shape);
-    case Isa::kAvx2:
-      return avx2::conv_layouts(type, shape);
-#endif
-    default:
-      return baseline::conv_layouts(type, shape);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), conv_layouts)(type, shape);
 }
 
 bool has_results(const ConvShape& s) {
@@ -200,16 +182,7 @@ void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) 
 
 QConvPlan prepare_qconv(const QConvShape& shape) {
   if (!has_results(shape.conv)) return idle_qconv(shape);
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::prepare_qconv(shape);
-    case Isa::kAvx2:
-      return avx2::prepare_qconv(shape);
-#endif
-    default:
-      return baseline::prepare_qconv(shape);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), prepare_qconv)(shape);
 }
 
 }  // namespace treadle::kernels

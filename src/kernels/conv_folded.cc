@@ -54,29 +54,11 @@ bool pays(const Fold& fold, const ConvShape& shape) {
 }
 
 void fold_conv(ConvPlan& plan, const Fold& fold) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::fold_conv(plan, fold);
-    case Isa::kAvx2:
-      return avx2::fold_conv(plan, fold);
-#endif
-    default:
-      return baseline::fold_conv(plan, fold);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), fold_conv)(plan, fold);
 }
 
 void make_folded_table(const ConvPlan& plan, const Fold& fold, void* table) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::make_folded_table(plan, fold, table);
-    case Isa::kAvx2:
-      return avx2::make_folded_table(plan, fold, table);
-#endif
-    default:
-      return baseline::make_folded_table(plan, fold, table);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), make_folded_table)(plan, fold, table);
 }
 
 }  // namespace treadle::kernels

@@ -1,6 +1,7 @@
 #include "kernels/dispatch.h"
 
 #include "base/status.h"
+#include "kernels/isa/each.h"
 #include "kernels/isa/tables.h"
 
 namespace treadle::kernels {
@@ -14,13 +15,7 @@ thread_local int scoped_isa = kNone;
 
 const KernelTable& kernels_for(Isa isa) {
   TREADLE_ASSERT(isa <= widest_isa());
-#ifdef TREADLE_HAS_X86_KERNELS
-  if (isa == Isa::kAvx512) return avx512::kernel_table();
-  if (isa == Isa::kAvx2) return avx2::kernel_table();
-#else
-  (void)isa;
-#endif
-  return baseline::kernel_table();
+  return TREADLE_OF_ISA(isa, kernel_table)();
 }
 
 Isa preferred_isa() {

@@ -11,7 +11,7 @@ struct KernelTable;  // isa/tables.h
 
 // Looked up while preparing, not per run.
 const KernelTable& kernels();             // of active_isa()
-const KernelTable& kernels_for(Isa isa);  // an instruction set that this machine can run: isa <= widest_isa()
+const KernelTable& kernels_for(Isa isa);  // one of usable_isas()
 
 // Makes prepare functions of the calling thread choose another instruction set than active_isa(), for tests and
 // benchmarks.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/in_pieces.h"
-#include "kernels/dispatch.h"
+#include "kernels/isa/each.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/types.h"
 
@@ -35,16 +35,7 @@ void copy_line(const std::byte* __restrict in, int64_t in_stride, std::byte* __r
 using Transpose = decltype(&baseline::transpose);
 
 Transpose transpose() {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::transpose;
-    case Isa::kAvx2:
-      return avx2::transpose;
-#endif
-    default:
-      return baseline::transpose;
-  }
+  return TREADLE_OF_ISA(preferred_isa(), transpose);
 }
 
 // Calls f(in, out) at every index of the outer dimensions.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/dispatch.h"
+#include "kernels/isa/each.h"
 #include "kernels/isa/entry.h"
 
 namespace treadle::kernels {
@@ -28,7 +28,7 @@ namespace {
 Isa isa_of_windows(PoolKind kind, const PoolShape& shape, const int64_t* indices) {
   constexpr int64_t kNarrow = 8;
   const Isa isa = preferred_isa();
-  if (isa != Isa::kAvx512 || kind != PoolKind::kMax || indices != nullptr) return isa;
+  if (isa != Isa::kAvx512 || !has_kernels(Isa::kAvx2) || kind != PoolKind::kMax || indices != nullptr) return isa;
   return shape.axes > 0 && shape.output[static_cast<size_t>(shape.axes - 1)] < kNarrow ? isa : Isa::kAvx2;
 }
 
@@ -36,30 +36,12 @@ Isa isa_of_windows(PoolKind kind, const PoolShape& shape, const int64_t* indices
 
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end) {
-  switch (isa_of_windows(kind, shape, indices)) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::run_pool(kind, type, shape, x, y, indices, begin, end);
-    case Isa::kAvx2:
-      return avx2::run_pool(kind, type, shape, x, y, indices, begin, end);
-#endif
-    default:
-      return baseline::run_pool(kind, type, shape, x, y, indices, begin, end);
-  }
+  return TREADLE_OF_ISA(isa_of_windows(kind, shape, indices), run_pool)(kind, type, shape, x, y, indices, begin, end);
 }
 
 void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin,
                      int64_t end) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::run_global_pool(kind, type, p, plane, x, y, begin, end);
-    case Isa::kAvx2:
-      return avx2::run_global_pool(kind, type, p, plane, x, y, begin, end);
-#endif
-    default:
-      return baseline::run_global_pool(kind, type, p, plane, x, y, begin, end);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), run_global_pool)(kind, type, p, plane, x, y, begin, end);
 }
 
 bool pools_last(const PoolShape& whole) {
@@ -73,29 +55,11 @@ bool pools_last(const PoolShape& whole) {
 }
 
 void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::run_pool_last(kind, shape, x, y, begin, end);
-    case Isa::kAvx2:
-      return avx2::run_pool_last(kind, shape, x, y, begin, end);
-#endif
-    default:
-      return baseline::run_pool_last(kind, shape, x, y, begin, end);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), run_pool_last)(kind, shape, x, y, begin, end);
 }
 
 void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::run_global_average_last(plane, channels, x, y, begin, end);
-    case Isa::kAvx2:
-      return avx2::run_global_average_last(plane, channels, x, y, begin, end);
-#endif
-    default:
-      return baseline::run_global_average_last(plane, channels, x, y, begin, end);
-  }
+  return TREADLE_OF_ISA(preferred_isa(), run_global_average_last)(plane, channels, x, y, begin, end);
 }
 
 }  // namespace treadle::kernels

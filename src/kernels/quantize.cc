@@ -1,32 +1,13 @@
 #include "kernels/quantize.h"
 
-#include "kernels/dispatch.h"
+#include "kernels/isa/each.h"
 
 namespace treadle::kernels {
 
-namespace baseline {
-const QuantizeKernels& quantize_kernels();
-}
-#if defined(TREADLE_HAS_X86_KERNELS)
-namespace avx2 {
-const QuantizeKernels& quantize_kernels();
-}
-namespace avx512 {
-const QuantizeKernels& quantize_kernels();
-}
-#endif
+TREADLE_IN_EACH_ISA(const QuantizeKernels& quantize_kernels();)
 
 const QuantizeKernels& quantize_kernels() {
-  switch (preferred_isa()) {
-#if defined(TREADLE_HAS_X86_KERNELS)
-    case Isa::kAvx512:
-      return avx512::quantize_kernels();
-    case Isa::kAvx2:
-      return avx2::quantize_kernels();
-#endif
-    default:
-      return baseline::quantize_kernels();
-  }
+  return TREADLE_OF_ISA(preferred_isa(), quantize_kernels)();
 }
 
 }  // namespace treadle::kernels

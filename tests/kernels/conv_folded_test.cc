@@ -234,7 +234,7 @@ TEST_P(FoldedConvTest, NanAndInfinityComeThrough) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, FoldedConvTest, testing::ValuesIn(runnable_isas()),
+INSTANTIATE_TEST_SUITE_P(Isas, FoldedConvTest, testing::ValuesIn(usable_isas()),
                          [](const auto& chosen) { return std::string(name(chosen.param)); });
 
 Fold fold_of(const std::vector<double>& weights, int64_t filters, int64_t length) {

@@ -25,7 +25,7 @@ class ElementwiseTest : public ::testing::TestWithParam<Isa> {
  private:
   ScopedIsa scope_;
 };
-INSTANTIATE_TEST_SUITE_P(, ElementwiseTest, ::testing::ValuesIn(isas()), isa_name);
+INSTANTIATE_TEST_SUITE_P(, ElementwiseTest, ::testing::ValuesIn(usable_isas()), isa_name);
 
 // An operand with random strides over [dims], in memory of its own.
 struct Operand {
@@ -248,7 +248,7 @@ TEST(Dispatch, EnvironmentVariableForcesTheInstructionSet) {
     EXPECT_EQ(name(active_isa()), wanted);
   }
   // In processes of their own, since it is read once.
-  for (Isa isa : isas()) {
+  for (Isa isa : usable_isas()) {
     EXPECT_EXIT(
         {
           setenv("TREADLE_ISA", std::string(name(isa)).c_str(), 1);
@@ -268,7 +268,7 @@ TEST(Dispatch, ChildReportsItsInstructionSet) {
 
 TEST(Dispatch, InstructionSetsHaveCodeOfTheirOwn) {
   std::vector<Row> rows;
-  for (Isa isa : isas()) {
+  for (Isa isa : usable_isas()) {
     const ScopedIsa scope(isa);
     rows.push_back(elementwise_rows(Op::kExp, ComputeType::kF32).vv);
   }

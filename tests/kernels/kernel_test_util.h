@@ -18,20 +18,14 @@
 
 namespace treadle::kernels {
 
-inline std::vector<Isa> runnable_isas() {
-  std::vector<Isa> isas;
-  for (int i = 0; i <= static_cast<int>(widest_isa()); ++i) isas.push_back(static_cast<Isa>(i));
-  return isas;
-}
-
 // Runs the test once per instruction set, prepare functions choosing it.
 class EachIsa : public testing::TestWithParam<Isa> {
  protected:
   ScopedIsa scope_{GetParam()};
   std::mt19937 random_{1234};
 };
-#define TREADLE_EACH_ISA(suite)                                                                 \
-  INSTANTIATE_TEST_SUITE_P(Isas, suite, testing::ValuesIn(::treadle::kernels::runnable_isas()), \
+#define TREADLE_EACH_ISA(suite)                                                      \
+  INSTANTIATE_TEST_SUITE_P(Isas, suite, testing::ValuesIn(::treadle::usable_isas()), \
                            [](const auto& chosen) { return std::string(::treadle::name(chosen.param)); })
 
 // Bytes aligned as kernels ask for, with a guard behind them that the destructor checks.

@@ -118,7 +118,7 @@ TEST(Move, WhatTakesLongIsDoneInPieces) {
 }
 
 class MoveTest : public EachIsa {};
-INSTANTIATE_TEST_SUITE_P(Isas, MoveTest, ::testing::ValuesIn(runnable_isas()),
+INSTANTIATE_TEST_SUITE_P(Isas, MoveTest, ::testing::ValuesIn(usable_isas()),
                          [](const auto& chosen) { return std::string(::treadle::name(chosen.param)); });
 
 TEST_P(MoveTest, Transpositions) {

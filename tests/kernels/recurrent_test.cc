@@ -88,10 +88,10 @@ void expect_fused_follows_rows(size_t hidden) {
 }
 
 TEST(RecurrentRows, FollowTheElementwiseRows) {
-  for (int isa = 0; isa <= static_cast<int>(widest_isa()); ++isa) {
-    const ScopedIsa scope(static_cast<Isa>(isa));
+  for (const Isa isa : usable_isas()) {
+    const ScopedIsa scope(isa);
     for (size_t hidden : {0, 1, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 255, 256, 300}) {
-      SCOPED_TRACE(testing::Message() << "instruction set " << isa << ", hidden " << hidden);
+      SCOPED_TRACE(testing::Message() << "instruction set " << name(isa) << ", hidden " << hidden);
       expect_fused_follows_rows<float>(hidden);
       expect_fused_follows_rows<double>(hidden);
     }
@@ -106,8 +106,8 @@ std::vector<float> lane_of(const std::vector<float>& row, size_t blocks, size_t 
 }
 
 TEST(RecurrentRows, ALaneDependsOnNothingElse) {
-  for (int isa = 0; isa <= static_cast<int>(widest_isa()); ++isa) {
-    const ScopedIsa scope(static_cast<Isa>(isa));
+  for (const Isa isa : usable_isas()) {
+    const ScopedIsa scope(isa);
     const RecurrentRows& rows = recurrent_rows(ComputeType::kF32);
     for (const size_t n : {19, 300}) {
       const Steps<float> s(n);

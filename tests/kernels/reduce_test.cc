@@ -22,7 +22,7 @@ class ReduceTest : public ::testing::TestWithParam<Isa> {
  private:
   ScopedIsa scope_;
 };
-INSTANTIATE_TEST_SUITE_P(, ReduceTest, ::testing::ValuesIn(isas()), isa_name);
+INSTANTIATE_TEST_SUITE_P(, ReduceTest, ::testing::ValuesIn(usable_isas()), isa_name);
 
 constexpr ReduceOp kOps[] = {ReduceOp::kSum,       ReduceOp::kMean,     ReduceOp::kMax, ReduceOp::kMin,
                              ReduceOp::kProd,      ReduceOp::kL1,       ReduceOp::kL2,  ReduceOp::kLogSum,

@@ -16,12 +16,6 @@
 
 namespace treadle::kernels::testing {
 
-// Every instruction set that this machine runs.
-inline std::vector<Isa> isas() {
-  std::vector<Isa> all;
-  for (int i = 0; i <= static_cast<int>(widest_isa()); ++i) all.push_back(static_cast<Isa>(i));
-  return all;
-}
 inline std::string isa_name(const ::testing::TestParamInfo<Isa>& info) {
   return std::string(name(info.param));
 }

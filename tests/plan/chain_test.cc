@@ -6,14 +6,6 @@
 namespace treadle::testing_support {
 namespace {
 
-std::vector<Isa> isas() {
-  std::vector<Isa> all;
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa <= widest_isa()) all.push_back(isa);
-  }
-  return all;
-}
-
 std::vector<AnyValue> run(const Planned& planned, const std::vector<AnyValue>& inputs, size_t outputs) {
   std::vector<AnyValue> results(outputs);
   run::Context context(planned.program);
@@ -23,7 +15,7 @@ std::vector<AnyValue> run(const Planned& planned, const std::vector<AnyValue>& i
 }
 
 void expect_same_as_alone(TestGraph& t) {
-  for (const Isa isa : isas()) {
+  for (const Isa isa : usable_isas()) {
     SCOPED_TRACE(name(isa));
     const auto fused = plan_of(t, true, isa), alone = plan_of(t, false, isa);
     ASSERT_TRUE(fused->program && alone->program);

@@ -40,14 +40,6 @@ inline std::vector<float> floats_of(const AnyValue& value) {
   return {t.data<float>(), t.data<float>() + t.element_count()};
 }
 
-inline std::vector<Isa> machine_isas() {
-  std::vector<Isa> all;
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa <= widest_isa()) all.push_back(isa);
-  }
-  return all;
-}
-
 // Interpreted on one thread, unless a test asks for something else.
 inline SessionOptions interpreted() {
   SessionOptions options;
@@ -132,7 +124,7 @@ using Calls = std::optional<std::vector<std::string>>;
 inline void expect_native_as_interpreted(const std::string& text, const Feeds& feeds,
                                          const Calls& calls = std::vector<std::string>()) {
   using LoopTier = report::LoopReport::Tier;
-  for (const Isa isa : machine_isas()) {
+  for (const Isa isa : usable_isas()) {
     SCOPED_TRACE(name(isa));
     const kernels::ScopedIsa scope(isa);
     const std::vector<AnyValue> expected = TextSession(text).results(feeds);

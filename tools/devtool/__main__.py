@@ -27,12 +27,12 @@ def command_run(options) -> int:
     if not script.exists():
         say("./dev run: there is no examples/run.py in this checkout")
         return 1
-    build("dev_run")
+    build("dev_run", fast=options.fast)
     return run("examples/run.py", [PYTHON, script, *options.arguments], log="run", show=True, check=False)
 
 
 def command_build(options) -> int:
-    build("dev_build", options.preset)
+    build("dev_build", options.preset, fast=options.fast)
     return 0
 
 
@@ -57,8 +57,11 @@ def parse_arguments():
         return command
 
     add("setup", command_setup, "install what every command needs")
-    add("run", command_run, "run the example; further arguments go to examples/run.py")
+    fast = "build kernels for this processor alone: some minutes less, and nothing for other machines"
+    command = add("run", command_run, "run the example; further arguments go to examples/run.py")
+    command.add_argument("--fast", action="store_true", help=fast)
     command = add("build", command_build, "build the library, the tool and the Python package")
+    command.add_argument("--fast", action="store_true", help=fast)
     command.add_argument("--preset", default="release", help="a preset of CMakePresets.json (release)")
     command = add("test", testing.test, "run the tests; the last line says 'N passed, N failed, N skipped'")
     command.add_argument("--all", action="store_true", help=ALL)

@@ -3,15 +3,11 @@
 
 #include "kernels/conv.h"
 #include "kernels/fold.h"
+#include "kernels/isa/each.h"
 
-#define TREADLE_DECLARE_FOLDED_KERNELS(isa)                                    \
-  namespace treadle::kernels::isa {                                            \
-  void fold_conv(ConvPlan& plan, const Fold& fold);                            \
-  void make_folded_table(const ConvPlan& plan, const Fold& fold, void* table); \
-  }
+namespace treadle::kernels {
 
-TREADLE_DECLARE_FOLDED_KERNELS(baseline)
-#if defined(TREADLE_HAS_X86_KERNELS)
-TREADLE_DECLARE_FOLDED_KERNELS(avx2)
-TREADLE_DECLARE_FOLDED_KERNELS(avx512)
-#endif
+TREADLE_IN_EACH_ISA(void fold_conv(ConvPlan& plan, const Fold& fold);)
+TREADLE_IN_EACH_ISA(void make_folded_table(const ConvPlan& plan, const Fold& fold, void* table);)
+
+}  // namespace treadle::kernels

@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "kernels/chain.h"
+#include "kernels/isa/each.h"
 #include "kernels/isa/reduce_table.h"
 #include "kernels/table.h"
 
@@ -28,15 +29,7 @@ struct KernelTable {
   const ChainTable* chain;
 };
 
-namespace baseline {
-const KernelTable& kernel_table();
-}
-namespace avx2 {
-const KernelTable& kernel_table();
-}
-namespace avx512 {
-const KernelTable& kernel_table();
-}
+TREADLE_IN_EACH_ISA(const KernelTable& kernel_table();)
 
 #ifdef TREADLE_ISA_NAMESPACE
 namespace TREADLE_ISA_NAMESPACE {

@@ -5,16 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/isa/each.h"
+
+namespace treadle::kernels {
+
 // in: [columns][rows] with rows dense; out: [rows][columns] with columns dense. Strides in bytes; `width`: of an
 // element.
-#define TREADLE_DECLARE_TRANSPOSE(isa)                                                                     \
-  namespace treadle::kernels::isa {                                                                        \
-  void transpose(size_t width, const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, \
-                 int64_t rows, int64_t columns);                                                           \
-  }
+TREADLE_IN_EACH_ISA(void transpose(size_t width, const std::byte* in, int64_t in_stride, std::byte* out,
+                                   int64_t out_stride, int64_t rows, int64_t columns);)
 
-TREADLE_DECLARE_TRANSPOSE(baseline)
-#if defined(TREADLE_HAS_X86_KERNELS)
-TREADLE_DECLARE_TRANSPOSE(avx2)
-TREADLE_DECLARE_TRANSPOSE(avx512)
-#endif
+}  // namespace treadle::kernels

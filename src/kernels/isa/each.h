@@ -1,0 +1,34 @@
+#pragma once
+// The instruction sets that this build has kernels of (cmake/Kernels.cmake): the only place that lists them for code
+// that declares a function of src/kernels/isa or picks one.
+
+#include "base/status.h"
+#include "kernels/dispatch.h"
+
+#if defined(TREADLE_HAS_AVX2_KERNELS)
+#define TREADLE_IF_AVX2(...) __VA_ARGS__
+#else
+#define TREADLE_IF_AVX2(...)
+#endif
+#if defined(TREADLE_HAS_AVX512_KERNELS)
+#define TREADLE_IF_AVX512(...) __VA_ARGS__
+#else
+#define TREADLE_IF_AVX512(...)
+#endif
+
+// A declaration, in the namespace of each instruction set.
+#define TREADLE_IN_EACH_ISA(...)               \
+  namespace baseline {                         \
+  __VA_ARGS__                                  \
+  }                                            \
+  TREADLE_IF_AVX2(namespace avx2{__VA_ARGS__}) \
+  TREADLE_IF_AVX512(namespace avx512{__VA_ARGS__})
+
+// The address of the function of this name in the namespace of `isa`, of which this build has kernels.
+#define TREADLE_OF_ISA(isa, function)                                    \
+  [of = isa] {                                                           \
+    TREADLE_IF_AVX512(if (of == Isa::kAvx512) return &avx512::function;) \
+    TREADLE_IF_AVX2(if (of == Isa::kAvx2) return &avx2::function;)       \
+    TREADLE_ASSERT(of == Isa::kBaseline);                                \
+    return &baseline::function;                                          \
+  }()
