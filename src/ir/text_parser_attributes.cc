@@ -4,7 +4,7 @@
 
 namespace treadle::ir {
 
-using Attribute = wire::AttributeProto;
+using wire::AttributeProto;
 
 namespace {
 
@@ -15,20 +15,20 @@ struct Kind {
 
 // By AttributeProto.AttributeType.
 constexpr Kind kKinds[] = {{"", 0},
-                           {"float", Attribute::kFloats},
-                           {"int", Attribute::kInts},
-                           {"string", Attribute::kStrings},
-                           {"tensor", Attribute::kTensors},
-                           {"graph", Attribute::kGraphs},
-                           {"floats", Attribute::kFloats},
-                           {"ints", Attribute::kInts},
-                           {"strings", Attribute::kStrings},
-                           {"tensors", Attribute::kTensors},
-                           {"graphs", Attribute::kGraphs},
-                           {"sparse_tensor", Attribute::kSparseTensors},
-                           {"sparse_tensors", Attribute::kSparseTensors},
-                           {"type_proto", Attribute::kTypeProtos},
-                           {"type_protos", Attribute::kTypeProtos}};
+                           {"float", AttributeProto::kFloats},
+                           {"int", AttributeProto::kInts},
+                           {"string", AttributeProto::kStrings},
+                           {"tensor", AttributeProto::kTensors},
+                           {"graph", AttributeProto::kGraphs},
+                           {"floats", AttributeProto::kFloats},
+                           {"ints", AttributeProto::kInts},
+                           {"strings", AttributeProto::kStrings},
+                           {"tensors", AttributeProto::kTensors},
+                           {"graphs", AttributeProto::kGraphs},
+                           {"sparse_tensor", AttributeProto::kSparseTensors},
+                           {"sparse_tensors", AttributeProto::kSparseTensors},
+                           {"type_proto", AttributeProto::kTypeProtos},
+                           {"type_protos", AttributeProto::kTypeProtos}};
 constexpr int32_t kKindCount = static_cast<int32_t>(std::size(kKinds));
 
 // What a list of this type consists of; the type itself for single values.
@@ -50,24 +50,24 @@ std::string_view attribute_kind_name(int32_t kind) {
   return kind > 0 && kind < kKindCount ? kKinds[kind].name : "";
 }
 
-bool TextParser::attributes(wire::List<Attribute>& list) {
+bool TextParser::attributes(wire::List<AttributeProto>& list) {
   if (!lexer_.match('<')) return lexer_.ok();
   if (lexer_.match('>')) return true;
   do {
-    Attribute* added = append(list);
+    AttributeProto* added = append(list);
     if (!added || !attribute(*added)) return false;
   } while (lexer_.match(','));
   return lexer_.expect('>');
 }
 
-bool TextParser::attribute(Attribute& attribute) {
+bool TextParser::attribute(AttributeProto& attribute) {
   const Level level(*this);
   const TextNotes notes = take_notes(kAttributeKeys, "an attribute");
   if (!part_of_name(attribute.name)) return lexer_.expected("the name of an attribute");
   return attribute_rest(notes, attribute);
 }
 
-bool TextParser::attribute_rest(const TextNotes& notes, Attribute& attribute) {
+bool TextParser::attribute_rest(const TextNotes& notes, AttributeProto& attribute) {
   if (attribute.name.empty()) attribute.name = {};  // one that is there says so in `fields`
   if (!attribute_type(attribute) || !lexer_.expect('=') || !attribute_value(attribute)) return false;
   attribute.doc_string = notes.doc_string;
@@ -80,7 +80,7 @@ bool TextParser::attribute_rest(const TextNotes& notes, Attribute& attribute) {
   return add_fields(notes, attribute);
 }
 
-bool TextParser::attribute_type(Attribute& attribute) {
+bool TextParser::attribute_type(AttributeProto& attribute) {
   if (!lexer_.match(':')) return lexer_.ok();
   lexer_.peek();
   const size_t at = lexer_.position();
@@ -96,7 +96,7 @@ bool TextParser::attribute_type(Attribute& attribute) {
                                         word));
 }
 
-bool TextParser::attribute_value(Attribute& attribute) {
+bool TextParser::attribute_value(AttributeProto& attribute) {
   if (lexer_.match_ellipsis()) return true;
   if (lexer_.peek() == '[') return attribute_list(attribute);
   if (lexer_.match('@')) {
@@ -122,7 +122,7 @@ bool TextParser::next_is_number() {
 
 // Whether a string that is next names a graph.
 bool TextParser::next_is_graph(int32_t declared) {
-  if (declared != 0) return declared == Attribute::kGraph;
+  if (declared != 0) return declared == AttributeProto::kGraph;
   if (lexer_.has_notes()) return true;  // plain strings have none
   const size_t begin = lexer_.position();
   std::string_view ignored;
@@ -132,34 +132,34 @@ bool TextParser::next_is_graph(int32_t declared) {
 }
 
 // Reads a value and says of which kind it is; `declared` decides where the text leaves it open.
-bool TextParser::single(int32_t declared, Attribute& attribute) {
+bool TextParser::single(int32_t declared, AttributeProto& attribute) {
   if (lexer_.next_is_string() && !next_is_graph(declared)) {
-    attribute.type = Attribute::kString;
+    attribute.type = AttributeProto::kString;
     return lexer_.string(attribute.s.emplace());
   }
   if (next_is_number()) return single_number(declared, attribute);
   if (next_is_type()) return single_typed(attribute);
   if (!lexer_.next_is_string() && lexer_.peek_word().empty()) return lexer_.expected("the value of the attribute");
   if (!lexer_.charge(sizeof(wire::GraphProto))) return false;
-  attribute.type = Attribute::kGraph;
+  attribute.type = AttributeProto::kGraph;
   attribute.g = make<wire::GraphProto>();
   return graph(*attribute.g);
 }
 
-bool TextParser::single_number(int32_t declared, Attribute& attribute) {
+bool TextParser::single_number(int32_t declared, AttributeProto& attribute) {
   const size_t at = lexer_.position();
   TextNumber number;
   if (!lexer_.number(number)) return false;
-  if (number.real || declared == Attribute::kFloat) {
-    attribute.type = Attribute::kFloat;
+  if (number.real || declared == AttributeProto::kFloat) {
+    attribute.type = AttributeProto::kFloat;
     return lexer_.real(number, at, attribute.f.emplace());
   }
-  attribute.type = Attribute::kInt;
+  attribute.type = AttributeProto::kInt;
   return lexer_.integer(number, at, attribute.i.emplace());
 }
 
 // What begins with a type is that type, or a tensor if contents follow.
-bool TextParser::single_typed(Attribute& attribute) {
+bool TextParser::single_typed(AttributeProto& attribute) {
   TextNotes notes = take_notes(kTensorKeys, "a tensor");
   const size_t at = lexer_.position();
   wire::TypeProto read;
@@ -167,24 +167,24 @@ bool TextParser::single_typed(Attribute& attribute) {
   const char next = lexer_.peek();
   const bool is_named = lexer_.next_is_string() || !lexer_.peek_word().empty();
   if (read.tensor && (is_named || next == '=' || next == '{' || next == '[' || next == '.')) {
-    attribute.type = Attribute::kTensor;
+    attribute.type = AttributeProto::kTensor;
     attribute.t = make<wire::TensorProto>();
     return tensor_name(attribute.t->name) && tensor_rest(notes, *read.tensor, at, *attribute.t);
   }
   if (read.sparse_tensor && (next == '=' || next == '(')) {
-    attribute.type = Attribute::kSparseTensor;
+    attribute.type = AttributeProto::kSparseTensor;
     attribute.sparse_tensor = make<wire::SparseTensorProto>();
     return belongs(notes, TextNotes::kFields, "a sparse tensor") && (lexer_.match('=') || lexer_.ok()) &&
            sparse_tensor_rest(notes, *read.sparse_tensor, at, *attribute.sparse_tensor);
   }
-  attribute.type = Attribute::kTypeProto;
+  attribute.type = AttributeProto::kTypeProto;
   attribute.tp = make(read);
   return belongs(notes, 0, "a type");
 }
 
 // ---- Lists
 
-bool TextParser::attribute_list(Attribute& attribute) {
+bool TextParser::attribute_list(AttributeProto& attribute) {
   const size_t at = lexer_.position();
   const bool declared = attribute.type != 0;
   int32_t kind = element_kind(attribute.type);
@@ -200,37 +200,37 @@ bool TextParser::attribute_list(Attribute& attribute) {
   return lexer_.expect(']');
 }
 
-bool TextParser::list_element(int32_t& kind, bool declared, Attribute& attribute) {
+bool TextParser::list_element(int32_t& kind, bool declared, AttributeProto& attribute) {
   if (next_is_number()) return list_number(kind, declared, attribute);
   const size_t at = lexer_.position();
   if (lexer_.next_is_string() && !next_is_graph(kind)) {
-    if (kind == 0) kind = Attribute::kString;
+    if (kind == 0) kind = AttributeProto::kString;
     std::string_view* added = append(attribute.strings);
     if (!added || !lexer_.string(*added)) return false;
-    return kind == Attribute::kString || mismatch(at, Attribute::kString, kind);
+    return kind == AttributeProto::kString || mismatch(at, AttributeProto::kString, kind);
   }
   return list_message(kind, attribute);
 }
 
-bool TextParser::list_number(int32_t& kind, bool declared, Attribute& attribute) {
+bool TextParser::list_number(int32_t& kind, bool declared, AttributeProto& attribute) {
   const size_t at = lexer_.position();
   TextNumber number;
   if (!lexer_.number(number) || !lexer_.charge(sizeof(int64_t))) return false;
-  const int32_t found = number.real ? Attribute::kFloat : Attribute::kInt;
+  const int32_t found = number.real ? AttributeProto::kFloat : AttributeProto::kInt;
   if (kind == 0) kind = found;
-  if (kind == Attribute::kInt && number.real && !declared) {
+  if (kind == AttributeProto::kInt && number.real && !declared) {
     attribute.floats.append(arena(), attribute.ints.begin(), attribute.ints.end());
     attribute.ints.clear();
-    kind = Attribute::kFloat;
+    kind = AttributeProto::kFloat;
   }
-  if (kind == Attribute::kFloat) return lexer_.real(number, at, attribute.floats.add(arena()));
+  if (kind == AttributeProto::kFloat) return lexer_.real(number, at, attribute.floats.add(arena()));
   if (kind != found) return mismatch(at, found, kind);
   return lexer_.integer(number, at, attribute.ints.add(arena()));
 }
 
-bool TextParser::list_message(int32_t& kind, Attribute& attribute) {
+bool TextParser::list_message(int32_t& kind, AttributeProto& attribute) {
   const size_t at = lexer_.position();
-  Attribute one;
+  AttributeProto one;
   if (!single(kind, one)) return false;
   if (kind == 0) kind = one.type;
   if (kind != one.type) return mismatch(at, one.type, kind);

@@ -14,7 +14,7 @@ namespace treadle::ir {
 
 namespace {
 
-using Attribute = wire::AttributeProto;
+using wire::AttributeProto;
 
 constexpr size_t kWrapWidth = 110;
 
@@ -73,7 +73,7 @@ uint32_t member_of(int32_t kind) {
 }
 
 // The kind of the only value of an attribute; 0 if there is none, or more than one.
-int32_t only_kind(const Attribute& a) {
+int32_t only_kind(const AttributeProto& a) {
   const bool there[] = {false,
                         a.f.has_value(),
                         a.i.has_value(),
@@ -93,23 +93,23 @@ int32_t only_kind(const Attribute& a) {
   return static_cast<int32_t>(std::ranges::find(there, true) - there);
 }
 
-bool has_value(const Attribute& a, int32_t kind) {
+bool has_value(const AttributeProto& a, int32_t kind) {
   switch (kind) {
-    case Attribute::kFloat:
+    case AttributeProto::kFloat:
       return a.f.has_value();
-    case Attribute::kInt:
+    case AttributeProto::kInt:
       return a.i.has_value();
-    case Attribute::kString:
+    case AttributeProto::kString:
       return a.s.has_value();
-    case Attribute::kTensor:
+    case AttributeProto::kTensor:
       return a.t != nullptr;
-    case Attribute::kGraph:
+    case AttributeProto::kGraph:
       return a.g != nullptr;
-    case Attribute::kSparseTensor:
+    case AttributeProto::kSparseTensor:
       return a.sparse_tensor != nullptr;
-    case Attribute::kTypeProto:
+    case AttributeProto::kTypeProto:
       return a.tp && is_plain(*a.tp);
-    case Attribute::kTypeProtos:
+    case AttributeProto::kTypeProtos:
       return std::ranges::all_of(a.type_protos, [](const auto& type) { return is_plain(type); });
     default:
       return true;  // a list, which may be empty
@@ -147,12 +147,12 @@ void TextPrinter::list(const List& values, Print&& print) {
 
 // ---- Attributes
 
-void TextPrinter::attribute(const Attribute& attribute, bool line_begins) {
+void TextPrinter::attribute(const AttributeProto& attribute, bool line_begins) {
   const bool typed = attribute.type.present();
   const bool is_reference = attribute.ref_attr_name.data() && !attribute.ref_attr_name.empty();
   const int32_t kind = typed ? attribute.type.get() : only_kind(attribute);
   const bool known = !attribute_kind_name(kind).empty();
-  const bool scalar = kind == Attribute::kFloat || kind == Attribute::kInt || kind == Attribute::kString;
+  const bool scalar = kind == AttributeProto::kFloat || kind == AttributeProto::kInt || kind == AttributeProto::kString;
   const bool valued = known && !is_reference && has_value(attribute, kind);
   const bool absent = known && scalar && !is_reference && !valued;
   Fields said = {13};
@@ -172,7 +172,7 @@ void TextPrinter::attribute(const Attribute& attribute, bool line_begins) {
   if (is_reference) {
     put_word(out_ += '@', attribute.ref_attr_name);
   } else if (absent) {
-    out_ += kind == Attribute::kFloat ? "0.0" : kind == Attribute::kInt ? "0" : "\"\"";
+    out_ += kind == AttributeProto::kFloat ? "0.0" : kind == AttributeProto::kInt ? "0" : "\"\"";
   } else if (valued) {
     attribute_value(attribute, kind);
   } else {
@@ -180,7 +180,7 @@ void TextPrinter::attribute(const Attribute& attribute, bool line_begins) {
   }
 }
 
-void TextPrinter::attribute_value(const Attribute& a, int32_t kind) {
+void TextPrinter::attribute_value(const AttributeProto& a, int32_t kind) {
   const auto all = [](const auto& values) { return [&](auto&& print) { std::ranges::for_each(values, print); }; };
   const auto in_brackets = [&](const auto& values, auto&& print) {
     out_ += '[';
@@ -188,34 +188,34 @@ void TextPrinter::attribute_value(const Attribute& a, int32_t kind) {
     out_ += ']';
   };
   switch (kind) {
-    case Attribute::kFloat:
+    case AttributeProto::kFloat:
       return put_float(out_, *a.f);
-    case Attribute::kInt:
+    case AttributeProto::kInt:
       return put_number(out_, *a.i);
-    case Attribute::kString:
+    case AttributeProto::kString:
       return put_string(out_, *a.s);
-    case Attribute::kTensor:
+    case AttributeProto::kTensor:
       return tensor(*a.t, false, false);
-    case Attribute::kGraph:
+    case AttributeProto::kGraph:
       return graph(*a.g);
-    case Attribute::kSparseTensor:
+    case AttributeProto::kSparseTensor:
       return sparse_tensor(*a.sparse_tensor, false, false);
-    case Attribute::kTypeProto:
+    case AttributeProto::kTypeProto:
       return type(*a.tp);
-    case Attribute::kFloats:
+    case AttributeProto::kFloats:
       return in_brackets(a.floats, [&](float value) { put_float(out_, value); });
-    case Attribute::kInts:
+    case AttributeProto::kInts:
       return in_brackets(a.ints, [&](int64_t value) { put_number(out_, value); });
-    case Attribute::kStrings:
+    case AttributeProto::kStrings:
       return in_brackets(a.strings, [&](std::string_view value) { put_string(out_, value); });
-    case Attribute::kTensors:
+    case AttributeProto::kTensors:
       return in_brackets(a.tensors, [&](const wire::TensorProto& value) { tensor(value, false, false); });
-    case Attribute::kGraphs:
+    case AttributeProto::kGraphs:
       return in_brackets(a.graphs, [&](const wire::GraphProto& value) { graph(value); });
-    case Attribute::kSparseTensors:
+    case AttributeProto::kSparseTensors:
       return in_brackets(a.sparse_tensors,
                          [&](const wire::SparseTensorProto& value) { sparse_tensor(value, false, false); });
-    case Attribute::kTypeProtos:
+    case AttributeProto::kTypeProtos:
       return in_brackets(a.type_protos, [&](const wire::TypeProto& value) { type(value); });
     default:
       return;

@@ -1,0 +1,2 @@
+// What most files of cli/ include.
+#include <CLI/CLI.hpp>

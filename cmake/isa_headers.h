@@ -1,0 +1,3 @@
+// What most files of src/kernels/isa include.
+#include "kernels/isa/vector.h"
+#include "kernels/table.h"
