@@ -24,7 +24,7 @@
   TREADLE_IF_AVX2(namespace avx2{__VA_ARGS__}) \
   TREADLE_IF_AVX512(namespace avx512{__VA_ARGS__})
 
-// The address of the function of this name in the namespace of `isa`, of which this build has kernels.
+// The address of `function` in the namespace of the instruction set `isa`, which has to be one of usable_isas().
 #define TREADLE_OF_ISA(isa, function)                                    \
   [of = isa] {                                                           \
     TREADLE_IF_AVX512(if (of == Isa::kAvx512) return &avx512::function;) \
