@@ -148,8 +148,8 @@ class DepthwiseLastRows {
           const float* p = place[i * kColumns + j] + c;
           const V x = kTail ? L::load(p, tail) : L::load(p);
           unrolled<kHigh>([&](auto r) __attribute__((always_inline)) {
-            constexpr int kTap = i - r * kDown;
-            if constexpr (kTap >= 0 && kTap < kTall) sums[r][j] = L::mul_add(factors[kTap], x, sums[r][j]);
+            const int tap = i - r * kDown;
+            if (tap >= 0 && tap < kTall) sums[r][j] = L::mul_add(factors[tap], x, sums[r][j]);
           });
         });
       });

@@ -181,8 +181,8 @@ class DepthwiseRows {
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
         const V x = load(p + v * L::kCount * kAcross, v);
         unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-          constexpr int kTap = i - r * kDown;
-          if constexpr (kTap >= 0 && kTap < kTall) sums[r][v] = L::mul_add(factors[kTap], x, sums[r][v]);
+          const int tap = i - r * kDown;
+          if (tap >= 0 && tap < kTall) sums[r][v] = L::mul_add(factors[tap], x, sums[r][v]);
         });
       });
     });

@@ -217,7 +217,7 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
     if constexpr (kAhead > 0) {
       constexpr int kPerLine = kLine / (L::kCount * int{sizeof(B)});  // vectors
       unrolled<(kVectors + kPerLine - 1) / kPerLine>([&](auto line) __attribute__((always_inline)) {
-        constexpr int v = line * kPerLine;
+        const int v = line * kPerLine;
         __builtin_prefetch(reinterpret_cast<const B*>(next) + (v / 2) * t.b_panel + v % 2 * L::kCount);
       });
       next += t.b_step * int64_t{sizeof(B)};
