@@ -118,11 +118,14 @@ constexpr OrtApi kKnown = {
 };
 
 // What later versions put behind the entries of kNewestVersion.
-template <size_t kEntry>
-OrtStatus* refuse_unknown() {
-  return make_status(ORT_NOT_IMPLEMENTED, "function " + std::to_string(kEntry) +
+[[gnu::cold]] OrtStatus* refuse_unknown(size_t entry) {
+  return make_status(ORT_NOT_IMPLEMENTED, "function " + std::to_string(entry) +
                                               " of onnxruntime's C API is not among those of version " +
                                               std::to_string(kNewestVersion) + ", the newest that treadle knows");
+}
+template <size_t kEntry>
+OrtStatus* unknown_entry() {
+  return refuse_unknown(kEntry);
 }
 
 using Unknown = OrtStatus* (*)();
@@ -136,7 +139,7 @@ constexpr size_t kKnownEntries = sizeof(OrtApi) / sizeof(Unknown);
 
 template <size_t... kEntries>
 consteval std::array<Unknown, kUnknown> unknown_entries(std::index_sequence<kEntries...>) {
-  return {&refuse_unknown<kKnownEntries + kEntries>...};
+  return {&unknown_entry<kKnownEntries + kEntries>...};
 }
 
 constexpr Table kTable = {kKnown, unknown_entries(std::make_index_sequence<kUnknown>())};

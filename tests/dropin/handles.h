@@ -20,7 +20,7 @@ class Handles {
 
   OrtAllocator* own_allocator = nullptr;  // in place of the default one
 
-  Handles()
+  [[gnu::noinline]] Handles()
       : session_(open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"))),
         options_(make<SessionOptions>(ort().CreateSessionOptions)),
         run_(make<RunOptions>(ort().CreateRunOptions)),
@@ -36,7 +36,7 @@ class Handles {
     check(ort().CreateThreadingOptions(&threading_));
     check(ort().CreateCustomOpDomain("handles", &domain_));
   }
-  ~Handles() {
+  [[gnu::noinline]] ~Handles() {
     ort().ReleaseKeyValuePairs(pairs_);
     ort().ReleaseThreadingOptions(threading_);
     ort().ReleaseCustomOpDomain(domain_);

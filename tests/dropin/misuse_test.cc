@@ -6,6 +6,8 @@
 
 #include <limits>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "tests/dropin/handles.h"
 
@@ -23,14 +25,18 @@ T absurd() {
   return T{};
 }
 
+// Out of line, for the templates that follow are compiled for every function of the table.
+[[gnu::noinline]] std::string text_of(OrtStatus* status) {
+  const std::string text = status ? ort().GetErrorMessage(status) : "";
+  ort().ReleaseStatus(status);
+  return text;
+}
+
 // The text of the status; "": there is none.
 template <class Result, class... Parameters>
 std::string said(Result (*function)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   if constexpr (std::is_same_v<Result, OrtStatus*>) {
-    OrtStatus* const status = function(arguments...);
-    const std::string text = status ? ort().GetErrorMessage(status) : "";
-    ort().ReleaseStatus(status);
-    return text;
+    return text_of(function(arguments...));
   } else {
     function(arguments...);
     return "";
@@ -38,8 +44,12 @@ std::string said(Result (*function)(Parameters...), std::type_identity_t<Paramet
 }
 
 template <class Result, class... Parameters>
-std::string said_without_arguments(Result (*function)(Parameters...)) {
-  return said(function, Parameters{}...);
+void call(Result (*function)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  if constexpr (std::is_same_v<Result, OrtStatus*>) {
+    ort().ReleaseStatus(function(arguments...));
+  } else {
+    function(arguments...);
+  }
 }
 
 // The first argument is a handle, all others make no sense.
@@ -47,23 +57,31 @@ template <class Result, class First, class... Parameters>
 void call_absurdly(Result (*function)(First, Parameters...), const Handles& handles) {
   const First first = handles.first<First>();
   if (std::is_pointer_v<First> && !first) return;
-  said(function, first, Parameters{}...);
-  said(function, first, absurd<Parameters>()...);
+  call(function, first, Parameters{}...);
+  call(function, first, absurd<Parameters>()...);
 }
 template <class Result>
 void call_absurdly(Result (*function)(), const Handles&) {
-  said(function);
+  call(function);
 }
 
-class Misuse : public FunctionTable {};
+class Misuse : public FunctionTable {
+ protected:
+  static void expect_named(OrtStatus* status, const char* name) {
+    // CreateStatus gives a status for anything, and nothing is released gladly.
+    static const std::set<std::string_view> kFine = {"CreateStatus", "ReleaseAvailableProviders"};
+    const std::string text = text_of(status);
+    if (!kFine.contains(name)) EXPECT_THAT(text, HasSubstr(name));
+  }
+};
 
 TEST_F(Misuse, NoArgumentsAtAll) {
-  // CreateStatus gives a status for anything, and nothing is released gladly.
-  const std::set<std::string> fine = {"CreateStatus", "ReleaseAvailableProviders"};
-  const auto look = [&]<class Result, class... Parameters>(const char* name, Result (*function)(Parameters...)) {
-    const std::string text = said_without_arguments(function);
-    if (!std::is_same_v<Result, OrtStatus*> || fine.contains(name)) return;
-    EXPECT_THAT(text, HasSubstr(name));
+  const auto look = []<class Result, class... Parameters>(const char* name, Result (*function)(Parameters...)) {
+    if constexpr (std::is_same_v<Result, OrtStatus*>) {
+      expect_named(function(Parameters{}...), name);
+    } else {
+      function(Parameters{}...);
+    }
   };
 #define X(how, name, ...) look(#name, ort().name);
 #include "dropin/entries.inc"
@@ -71,9 +89,8 @@ TEST_F(Misuse, NoArgumentsAtAll) {
 }
 
 TEST_F(Misuse, AbsurdArguments) {
-  const std::set<std::string> consumers = {"AllocatorFree", "ReleaseAllocator"};
-  const auto look = [&](const std::string& name, auto function) {
-    if (name.starts_with("Release") || consumers.contains(name)) return;
+  const auto look = [](std::string_view name, auto function) {
+    if (name.starts_with("Release") || name == "AllocatorFree") return;
     const Handles handles;
     call_absurdly(function, handles);
   };

@@ -5,17 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "support/apart.h"
 #include "tests/dropin/handles.h"
@@ -24,6 +28,22 @@ namespace {
 
 using namespace treadle::table_tests;
 using treadle::test::told_apart;
+
+// An argument of any type, none of which is wider.
+using Word = uint64_t;
+template <class T>
+Word to_word(T value) {
+  static_assert(sizeof(T) <= sizeof(Word));
+  Word word = 0;
+  std::memcpy(&word, &value, sizeof value);
+  return word;
+}
+template <class T>
+T from_word(Word word) {
+  T value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
 
 // Arguments of a call that lacks nothing: handles, and otherwise an array of one element or room for one result.
 class Plausible {
@@ -61,6 +81,102 @@ class Plausible {
   alignas(64) int64_t room_[64] = {};
 };
 
+// What a function cannot do without, judged apart from dropin/arguments.h: a place for a handle, a text or a number,
+// and elements of arrays that it only reads. Room for several results may be NULL: that asks for their number.
+struct Parameter {
+  bool is_pointer, is_data, is_count, is_allocator;
+  bool is_place;           // for a handle or a text
+  bool is_number_or_room;  // a place, where no count follows
+  bool reads_elements;
+  bool belongs_to_operator;  // a handle that only an operator's own functions are given
+  Word (*plausible)(Plausible&);
+};
+
+template <class P>
+constexpr Parameter describe() {
+  using Target = std::remove_pointer_t<P>;
+  using Class = std::remove_const_t<Target>;
+  const bool is_data = std::is_pointer_v<P> && !std::is_function_v<Target>;
+  const bool is_written = is_data && !std::is_const_v<Target> && !std::is_void_v<Target>;
+  return {
+      .is_pointer = std::is_pointer_v<P>,
+      .is_data = is_data,
+      .is_count = std::is_same_v<P, size_t> || std::is_same_v<P, size_t*>,
+      .is_allocator = std::is_same_v<Class, OrtAllocator>,
+      .is_place = is_written && std::is_pointer_v<Target>,
+      .is_number_or_room = is_written && !std::is_pointer_v<Target> && !std::is_class_v<Target>,
+      .reads_elements = is_data && std::is_pointer_v<Target> && std::is_const_v<Target>,
+      .belongs_to_operator = std::is_same_v<Class, OrtKernelInfo> || std::is_same_v<Class, OrtKernelContext> ||
+                             std::is_same_v<Class, OrtShapeInferContext>,
+      .plausible = [](Plausible& plausible) { return to_word(plausible.argument<P>()); },
+  };
+}
+template <class P>
+constexpr Parameter kParameter = describe<P>();
+
+// Calls of an entry of the table. Little is compiled for each entry, for there are hundreds.
+template <auto kMember>
+struct Calls;
+template <class Result, class... Parameters, Result (*OrtApi::*kMember)(Parameters...)>
+struct Calls<kMember> {
+  static constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
+  static constexpr std::array<const Parameter*, sizeof...(Parameters)> kParameters = {&kParameter<Parameters>...};
+
+  // The status of the call; null where there is none.
+  static const OrtStatus* call(const Word* arguments) {
+    return call(arguments, std::index_sequence_for<Parameters...>());
+  }
+
+ private:
+  template <size_t... kPositions>
+  static const OrtStatus* call([[maybe_unused]] const Word* arguments, std::index_sequence<kPositions...>) {
+    if constexpr (kTells) {
+      return (ort().*kMember)(from_word<Parameters>(arguments[kPositions])...);
+    } else {
+      (ort().*kMember)(from_word<Parameters>(arguments[kPositions])...);
+      return nullptr;
+    }
+  }
+};
+
+struct Entry {
+  std::string_view how, name;
+  bool tells;
+  std::span<const Parameter* const> parameters;
+  const OrtStatus* (*call)(const Word* arguments);
+
+  bool is_refused() const { return how == "refused"; }
+  bool releases() const { return name.starts_with("Release"); }
+  bool takes_allocator() const {
+    return std::any_of(parameters.begin(), parameters.end(), [](const Parameter* p) { return p->is_allocator; });
+  }
+  std::string said(std::span<const Word> arguments) const {
+    const OrtStatus* const status = call(arguments.data());
+    return status ? ort().GetErrorMessage(status) : "";
+  }
+};
+
+constexpr Entry kEntries[] = {
+#define X(how, name, ...) \
+  {#how, #name, Calls<&OrtApi::name>::kTells, Calls<&OrtApi::name>::kParameters, Calls<&OrtApi::name>::call},
+#include "dropin/entries.inc"
+#undef X
+};
+
+// Arguments that lack nothing, with what they point to.
+class Arguments {
+ public:
+  Arguments(const Entry& entry, const Handles& handles) : plausible_(entry.parameters.size(), Plausible(handles)) {
+    for (size_t i = 0; i < plausible_.size(); ++i) words_.push_back(entry.parameters[i]->plausible(plausible_[i]));
+  }
+  Word& operator[](size_t position) { return words_[position]; }
+  operator std::span<const Word>() const { return words_; }
+
+ private:
+  std::vector<Plausible> plausible_;
+  std::vector<Word> words_;
+};
+
 enum class Said { kNothing, kNamed, kOther };
 
 // What a call says in a process of its own: that `argument` is NULL, something else, or nothing. None: it crashed.
@@ -71,32 +187,6 @@ std::optional<Said> said_apart(const std::string& argument, const std::function<
   return text->empty() ? Said::kNothing : named ? Said::kNamed : Said::kOther;
 }
 
-template <class Result, class... Parameters>
-std::string said(Result (*function)(Parameters...), const std::tuple<Parameters...>& arguments) {
-  if constexpr (std::is_same_v<Result, OrtStatus*>) {
-    const OrtStatus* const status = std::apply(function, arguments);
-    return status ? ort().GetErrorMessage(status) : "";
-  } else {
-    std::apply(function, arguments);
-    return "";
-  }
-}
-
-// What a function cannot do without, judged apart from dropin/arguments.h: a place for a handle, a text or a number,
-// and elements of arrays that it only reads. Room for several results may be NULL: that asks for their number.
-template <class P>
-constexpr bool is_place(bool before_count) {
-  using Target = std::remove_pointer_t<P>;
-  if (!std::is_pointer_v<P> || std::is_const_v<Target> || std::is_void_v<Target> || std::is_function_v<Target>)
-    return false;
-  return std::is_pointer_v<Target> || (!std::is_class_v<Target> && !before_count);
-}
-template <class P>
-constexpr bool reads_elements() {
-  using Target = std::remove_pointer_t<P>;
-  return std::is_pointer_v<P> && std::is_pointer_v<Target> && std::is_const_v<Target>;
-}
-
 class Nulls : public FunctionTable {
  protected:
   struct Counts {
@@ -104,72 +194,53 @@ class Nulls : public FunctionTable {
   };
 
   // Functions whose arguments NULL means something in, with the position of each.
-  static bool is_optional(const std::string& name, size_t position) {
-    static const std::set<std::pair<std::string, size_t>> kOptional = {{"CreateSharedAllocator", 6},
-                                                                       {"RegisterCustomOpsLibrary", 3}};
+  static bool is_optional(std::string_view name, size_t position) {
+    static const std::set<std::pair<std::string_view, size_t>> kOptional = {{"CreateSharedAllocator", 6},
+                                                                            {"RegisterCustomOpsLibrary", 3}};
     return kOptional.contains({name, position});
   }
 
-  template <class Result, class... Parameters>
-  void look(const std::string& how, const std::string& name, Result (*function)(Parameters...),
-            const Handles& handles) {
-    if (how == "refused" || name.starts_with("Release") || sizeof...(Parameters) == 0) return;
+  void look(const Entry& entry, const Handles& handles) {
+    if (entry.is_refused() || entry.releases() || entry.parameters.empty()) return;
     ++counts_.functions;
-    if constexpr (sizeof...(Parameters) > 0) look_at(name, function, handles, std::index_sequence_for<Parameters...>());
+    for (size_t i = 0; i < entry.parameters.size(); ++i) {
+      if (entry.parameters[i]->is_pointer) look_without(i, entry, handles);
+    }
   }
 
   Counts counts_;
 
  private:
-  template <class First, class... Others>
-  static bool has_handle(const std::tuple<First, Others...>& arguments) {
-    if constexpr (std::is_pointer_v<First>) return std::get<0>(arguments) != nullptr;
-    return true;
+  void look_without(size_t position, const Entry& entry, const Handles& handles) {
+    const Parameter& parameter = *entry.parameters[position];
+    Arguments arguments(entry, handles);
+    const std::string argument = "argument " + std::to_string(position + 1);
+    // Without a handle to call it on, a function says that.
+    const bool callable = position == 0 || !entry.parameters[0]->is_pointer || arguments[0] != 0;
+    if (parameter.reads_elements) {
+      auto* const elements = from_word<const void**>(arguments[position]);
+      const void* const whole = std::exchange(elements[0], nullptr);
+      expect(entry, "element 0 of " + argument, callable, arguments);
+      elements[0] = whole;
+    }
+    arguments[position] = 0;
+    const bool before_count = position + 1 < entry.parameters.size() && entry.parameters[position + 1]->is_count;
+    const bool needed = parameter.is_place || (parameter.is_number_or_room && !before_count);
+    expect(entry, argument, needed && callable && !is_optional(entry.name, position + 1), arguments);
   }
 
-  template <class Result, class... Parameters, size_t... kPositions>
-  void look_at(const std::string& name, Result (*function)(Parameters...), const Handles& handles,
-               std::index_sequence<kPositions...>) {
-    constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
-    constexpr std::array<bool, sizeof...(Parameters) + 1> kIsCount = {
-        (std::is_same_v<Parameters, size_t> || std::is_same_v<Parameters, size_t*>)..., false};
-    const auto expect = [&](const std::string& argument, bool needed, const std::function<std::string()>& call) {
-      ++counts_.calls;
-      const auto found = said_apart(argument, call);
-      ASSERT_TRUE(found) << name << " crashes without " << argument;
-      counts_.named += *found == Said::kNamed;
-      if (needed && kTells) EXPECT_EQ(*found, Said::kNamed) << name << " without " << argument;
-    };
-    const auto with = [&]<size_t kPosition>() {
-      using P = std::tuple_element_t<kPosition, std::tuple<Parameters...>>;
-      if constexpr (std::is_pointer_v<P>) {
-        std::vector<Plausible> plausible(sizeof...(Parameters), Plausible(handles));
-        std::tuple<Parameters...> arguments(plausible[kPositions].template argument<Parameters>()...);
-        const std::string argument = "argument " + std::to_string(kPosition + 1);
-        // Without a handle to call it on, a function says that.
-        const bool callable = kPosition == 0 || has_handle(arguments);
-        if constexpr (reads_elements<P>()) {
-          auto* const elements =
-              const_cast<std::remove_const_t<std::remove_pointer_t<P>>*>(std::get<kPosition>(arguments));
-          const auto whole = elements[0];
-          elements[0] = nullptr;
-          expect("element 0 of " + argument, callable, [&] { return said(function, arguments); });
-          elements[0] = whole;
-        }
-        std::get<kPosition>(arguments) = nullptr;
-        const bool needed = is_place<P>(kIsCount[kPosition + 1]) && !is_optional(name, kPosition + 1);
-        expect(argument, needed && callable, [&] { return said(function, arguments); });
-      }
-    };
-    (with.template operator()<kPositions>(), ...);
+  void expect(const Entry& entry, const std::string& argument, bool needed, std::span<const Word> arguments) {
+    ++counts_.calls;
+    const auto found = said_apart(argument, [&] { return entry.said(arguments); });
+    ASSERT_TRUE(found) << entry.name << " crashes without " << argument;
+    counts_.named += *found == Said::kNamed;
+    if (needed && entry.tells) EXPECT_EQ(*found, Said::kNamed) << entry.name << " without " << argument;
   }
 };
 
 TEST_F(Nulls, InTurn) {
   const Handles handles;
-#define X(how, name, ...) look(#how, #name, ort().name, handles);
-#include "dropin/entries.inc"
-#undef X
+  for (const Entry& entry : kEntries) look(entry, handles);
   std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
               counts_.named);
 }
@@ -234,21 +305,11 @@ class NullsOfOperators : public Nulls {
   void look_at_all(const Handles::OfOperator& of_operator) {
     Handles handles;
     handles.of_operator = of_operator;
-#define X(how, name, ...) look_if_of_operator(#how, #name, ort().name, handles);
-#include "dropin/entries.inc"
-#undef X
-  }
-  template <class Result, class First, class... Parameters>
-  void look_if_of_operator(const char* how, const char* name, Result (*function)(First, Parameters...),
-                           const Handles& handles) {
-    using Target = std::remove_const_t<std::remove_pointer_t<First>>;
-    if constexpr (std::is_same_v<Target, OrtKernelInfo> || std::is_same_v<Target, OrtKernelContext> ||
-                  std::is_same_v<Target, OrtShapeInferContext>) {
-      if (handles.first<First>()) look(how, name, function, handles);
+    for (const Entry& entry : kEntries) {
+      if (entry.parameters.empty() || !entry.parameters[0]->belongs_to_operator) continue;
+      if (Arguments(entry, handles)[0] != 0) look(entry, handles);
     }
   }
-  template <class Result>
-  void look_if_of_operator(const char*, const char*, Result (*)(), const Handles&) {}
 };
 
 TEST_F(NullsOfOperators, InTurn) {
@@ -265,57 +326,6 @@ Struct without_pointer(Struct whole, size_t from_last) {
   std::memset(reinterpret_cast<char*>(&whole) + sizeof whole - (from_last + 1) * sizeof(void*), 0, sizeof(void*));
   return whole;
 }
-
-// Calls of an entry of the table.
-template <auto kMember>
-struct Calls;
-template <class Result, class... Parameters, Result (*OrtApi::*kMember)(Parameters...)>
-struct Calls<kMember> {
-  static constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
-  static constexpr bool kTakesAllocator =
-      (std::is_same_v<std::remove_const_t<std::remove_pointer_t<Parameters>>, OrtAllocator> || ...);
-
-  // What is said of arguments that lack nothing, an allocator among them.
-  static std::string plausibly(const Handles& handles) {
-    if constexpr (kTakesAllocator) {
-      std::vector<Plausible> plausible(sizeof...(Parameters), Plausible(handles));
-      size_t at = 0;
-      const std::tuple<Parameters...> arguments{plausible[at++].template argument<Parameters>()...};
-      return said(ort().*kMember, arguments);
-    }
-    return "";
-  }
-  // What is said of pointers to `room`, and zeros.
-  static std::string with(void* room) {
-    return said(ort().*kMember, std::tuple<Parameters...>(pointing_at<Parameters>(room)...));
-  }
-
- private:
-  template <class P>
-  static P pointing_at(void* room) {
-    if constexpr (std::is_pointer_v<P> && !std::is_function_v<std::remove_pointer_t<P>>) return static_cast<P>(room);
-    return P{};
-  }
-};
-
-struct Entry {
-  std::string_view how, name;
-  bool tells, takes_allocator;
-  std::string (*plausibly)(const Handles& handles);
-  std::string (*with)(void* room);
-};
-
-constexpr Entry kEntries[] = {
-#define X(how, name, ...)                 \
-  {#how,                                  \
-   #name,                                 \
-   Calls<&OrtApi::name>::kTells,          \
-   Calls<&OrtApi::name>::kTakesAllocator, \
-   Calls<&OrtApi::name>::plausibly,       \
-   Calls<&OrtApi::name>::with},
-#include "dropin/entries.inc"
-#undef X
-};
 
 class NullMembers : public FunctionTable {
  protected:
@@ -337,9 +347,11 @@ class NullMembers : public FunctionTable {
 TEST_F(NullMembers, OfEntriesThatRefuse) {
   alignas(64) static char zeros[1024] = {};
   for (const Entry& entry : kEntries) {
-    if (entry.how != "refused") continue;
+    if (!entry.is_refused()) continue;
     for (void* room : {static_cast<void*>(nullptr), static_cast<void*>(zeros)}) {
-      const std::string told = told_apart([&] { return entry.with(room); }).value_or("a crash");
+      std::vector<Word> arguments;
+      for (const Parameter* parameter : entry.parameters) arguments.push_back(parameter->is_data ? to_word(room) : 0);
+      const std::string told = told_apart([&] { return entry.said(arguments); }).value_or("a crash");
       const std::string expected = entry.tells ? "does not implement " + std::string(entry.name) : "";
       EXPECT_THAT(told, ::testing::HasSubstr(expected)) << entry.name << (room ? " with zeros" : " with NULL");
       EXPECT_NE(told, "a crash") << entry.name;
@@ -368,8 +380,9 @@ TEST_F(NullMembers, OfAllocators) {
     handles.own_allocator = &lacking;
     std::set<std::string> named;
     for (const Entry& entry : kEntries) {
-      if (entry.how == "refused" || !entry.takes_allocator || entry.name.starts_with("Release")) continue;
-      const std::string told = told_apart([&] { return entry.plausibly(handles); }).value_or("a crash");
+      if (entry.is_refused() || !entry.takes_allocator() || entry.releases()) continue;
+      const Arguments arguments(entry, handles);
+      const std::string told = told_apart([&] { return entry.said(arguments); }).value_or("a crash");
       EXPECT_NE(told, "a crash") << entry.name << " without OrtAllocator::" << member;
       if (told.find(std::string("OrtAllocator::") + member + " is NULL") != std::string::npos)
         named.emplace(entry.name);
@@ -396,8 +409,11 @@ TEST_F(NullMembers, OfOptionsOfAnEnvironment) {
   for (size_t i = 0; i < kPointers; ++i) {
     const OrtEnvCreationOptions lacking = without_pointer(whole, i);
     OrtEnv* made = nullptr;
-    EXPECT_EQ(told_apart([&] { return said(ort().CreateEnvWithOptions, {&lacking, &made}); }), "")
-        << "pointer " << i << " from the last";
+    const auto create = [&]() -> std::string {
+      const OrtStatus* const status = ort().CreateEnvWithOptions(&lacking, &made);
+      return status ? ort().GetErrorMessage(status) : "";
+    };
+    EXPECT_EQ(told_apart(create), "") << "pointer " << i << " from the last";
   }
   ort().ReleaseThreadingOptions(threading);
   ort().ReleaseKeyValuePairs(entries);
