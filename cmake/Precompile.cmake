@@ -31,12 +31,11 @@ function(treadle_precompile target names)
     list(TRANSFORM headers PREPEND "${PROJECT_SOURCE_DIR}/cmake/")
     list(TRANSFORM headers APPEND ".h")
     list(JOIN headers "' '" quoted)
-    set(defined "$<TARGET_PROPERTY:treadle_options,INTERFACE_COMPILE_DEFINITIONS>")
     file(RELATIVE_PATH sources "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}/src")
     file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
     add_custom_command(OUTPUT "${parsed}"
       COMMAND sh -c "cat '${quoted}' | PWD=/proc/self/cwd \"$0\" \"$@\"" "${CMAKE_CXX_COMPILER}" ${flags} ${ARGN}
-        "$<$<BOOL:${defined}>:-D$<JOIN:${defined},;-D>>" -I "${sources}"
+        -I "${sources}"
         -Wall -Wextra -Wshadow "$<$<BOOL:${TREADLE_WERROR}>:-Werror>" -ffp-contract=off
         -std=c++20 ${addressing} -fvisibility=hidden -fvisibility-inlines-hidden
         -fpch-instantiate-templates -Xclang -fno-pch-timestamp

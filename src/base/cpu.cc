@@ -1,6 +1,7 @@
 #include "base/cpu.h"
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
@@ -32,9 +33,14 @@ bool has_kernels(Isa isa) {
 #else
       return false;
 #endif
-    default:
+    case Isa::kBaseline:
+#ifdef TREADLE_HAS_BASELINE_KERNELS
       return true;
+#else
+      return false;
+#endif
   }
+  return false;
 }
 
 namespace {
@@ -59,6 +65,10 @@ std::vector<Isa> detect() {
     const auto isa = static_cast<Isa>(i);
     if (found[static_cast<size_t>(i)] && has_kernels(isa)) usable.push_back(isa);
   }
+  if (usable.empty()) {
+    std::fputs("treadle: this build has no kernels for the processor at hand (TREADLE_KERNELS chose them)\n", stderr);
+    std::abort();
+  }
   return usable;
 }
 
@@ -75,6 +85,10 @@ Isa choose() {
 std::span<const Isa> usable_isas() {
   static const std::vector<Isa> isas = detect();
   return isas;
+}
+
+Isa narrowest_isa() {
+  return usable_isas().front();
 }
 
 Isa widest_isa() {

@@ -32,9 +32,7 @@ void copy_line(const std::byte* __restrict in, int64_t in_stride, std::byte* __r
   for (int64_t i = 0; i < n; ++i, in += in_stride, out += out_stride) std::memcpy(out, in, sizeof(T));
 }
 
-using Transpose = decltype(&baseline::transpose);
-
-Transpose transpose() {
+auto transpose() {
   return TREADLE_OF_ISA(preferred_isa(), transpose);
 }
 
@@ -100,7 +98,7 @@ void run_strided(const CopyPlan& plan, const void* input, void* output) {
 void run_transpose(const CopyPlan& plan, const void* input, void* output) {
   const int rows = plan.rank;
   const int columns = plan.rank + 1;
-  const Transpose run = transpose();
+  const auto run = transpose();
   walk(plan, input, output, [&](const std::byte* in, std::byte* out) {
     run(plan.width, in, plan.in_strides[columns], out, plan.out_strides[rows], plan.dims[rows], plan.dims[columns]);
   });

@@ -376,7 +376,7 @@ class Walker {
 }  // namespace
 
 Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard) {
-  const kernels::ScopedIsa baseline(Isa::kBaseline);
+  const kernels::ScopedIsa narrowest(narrowest_isa());
   return run_lowering(graph, inputs, guard);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The slow obvious evaluator: infer, prepare and run one node at a time with baseline kernels. No planning, no
-// rewriting but lowering. Every faster tier is compared with it; constant folding uses it too.
+// The slow obvious evaluator: infer, prepare and run one node at a time with kernels of narrowest_isa(). No planning,
+// no rewriting but lowering. Every faster tier is compared with it; constant folding uses it too.
 
 #include <span>
 #include <unordered_map>
@@ -35,7 +35,8 @@ Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const
 // Evaluates what a lowering has made, with the kernels of kernels::preferred_isa().
 Result<std::vector<AnyValue>> run_lowering(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard);
 
-// Evaluates a whole graph, bodies included, with baseline kernels. `inputs` is parallel to the top region's inputs.
+// Evaluates a whole graph, bodies included, with kernels of narrowest_isa(). `inputs` is parallel to the top region's
+// inputs.
 Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs,
                                         Guard* guard = nullptr);
 

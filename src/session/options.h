@@ -18,7 +18,7 @@ struct OpDef;
 
 enum class Tier : uint8_t {
   kProgram,    // planned: the default
-  kReference,  // node by node with baseline kernels, no rewriting: the slow obvious reference
+  kReference,  // node by node with kernels of narrowest_isa(), no rewriting: the slow obvious reference
 };
 
 // How weights of recurrences are kept: those of RNN, LSTM and GRU, and constant right-hand sides of products in loops.

@@ -33,7 +33,7 @@ compiler.cppstd=20
 build_type=Release
 [conf]
 tools.build:compiler_executables={{"c": "clang-19", "cpp": "clang++-19"}}
-tools.cmake.cmaketoolchain:extra_variables={{"TREADLE_KERNELS": "", "TREADLE_PROFILE": "OFF"}}
+tools.cmake.cmaketoolchain:extra_variables={{"TREADLE_KERNELS": "baseline", "TREADLE_PROFILE": "OFF"}}
 """
 
 

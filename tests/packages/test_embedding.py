@@ -152,7 +152,7 @@ def project(tmp_path_factory):
 def test_as_a_part_of_a_project(project, way):
     """With what is quick to compile: the baseline's kernels, no native tier."""
     quick = [
-        "-DTREADLE_KERNELS=",
+        "-DTREADLE_KERNELS=baseline",
         "-DTREADLE_BUILD_JIT=OFF",
         "-DTREADLE_PROFILE=OFF",
         "-DTREADLE_PRECOMPILE=OFF",

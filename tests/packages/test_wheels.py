@@ -209,7 +209,7 @@ def test_published_packages_run_on_the_library(made, tmp_path, package):
 def test_the_sources_build(made, tmp_path):
     """As pip does it where no wheel fits; with what is quick to compile, and what the machine has for it."""
     [sources] = SOURCES.iterdir()
-    quick = {"TREADLE_KERNELS": "", "TREADLE_BUILD_JIT": "OFF", "TREADLE_PROFILE": "OFF"}
+    quick = {"TREADLE_KERNELS": "baseline", "TREADLE_BUILD_JIT": "OFF", "TREADLE_PROFILE": "OFF"}
     settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in quick.items()]
     pip = [
         sys.executable,

@@ -12,7 +12,7 @@ import releasing
 import testing
 import training
 import wheels
-from building import build
+from building import build, build_example
 from console import ROOT, Failure, run, say
 from environment import PYTHON, ensure_venv
 
@@ -27,7 +27,7 @@ def command_run(options) -> int:
     if not script.exists():
         say("./dev run: there is no examples/run.py in this checkout")
         return 1
-    build("dev_run", fast=options.fast)
+    build_example()
     return run("examples/run.py", [PYTHON, script, *options.arguments], log="run", show=True, check=False)
 
 
@@ -57,9 +57,8 @@ def parse_arguments():
         return command
 
     add("setup", command_setup, "install what every command needs")
+    add("run", command_run, "run the example; further arguments go to examples/run.py")
     fast = "build kernels for this processor alone: some minutes less, and nothing for other machines"
-    command = add("run", command_run, "run the example; further arguments go to examples/run.py")
-    command.add_argument("--fast", action="store_true", help=fast)
     command = add("build", command_build, "build the library, the tool and the Python package")
     command.add_argument("--fast", action="store_true", help=fast)
     command.add_argument("--preset", default="release", help="a preset of CMakePresets.json (release)")

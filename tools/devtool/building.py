@@ -11,12 +11,12 @@ WITH_PYTHON = ("release", "asan", "train", "deb")
 
 
 def kernels_of_this_processor() -> str:
-    """Of the instruction sets that kernels are built for beside the baseline, the widest that this processor has."""
+    """Of the instruction sets that kernels are built for, the widest that this processor has."""
     flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     found = set(flags[1].split()) if flags else set()
     if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= found:
         return "avx512"
-    return "avx2" if {"avx2", "fma", "bmi1", "bmi2"} <= found else ""
+    return "avx2" if {"avx2", "fma", "bmi1", "bmi2"} <= found else "baseline"
 
 
 COMPILER_BYTES = 1 << 30  # that the largest files take
@@ -32,10 +32,25 @@ def jobs() -> int:
 def build(target: str, preset: str = "release", options: Sequence[str] = (), fast: bool = False) -> None:
     """Builds one target; presets whose Python extension is tested carry it, for the interpreter of build/venv.
 
-    `fast`: a release build has kernels for this processor alone, beside the baseline, by which the reference tier works.
+    `fast`: a release build has kernels for this processor alone.
     """
     if preset == "release":
-        options = [*options, f"-DTREADLE_KERNELS={kernels_of_this_processor() if fast else 'avx2;avx512'}"]
+        options = [*options, kernels_option(fast), "-DTREADLE_BUILD_CLI=ON"]
+    configure_and_build(target, preset, options)
+
+
+def build_example() -> None:
+    """What examples/run.py imports: the Python package without the tool, for this processor. A checkout that more has
+    been built in keeps more."""
+    configured = (BUILD / "release" / "CMakeCache.txt").exists()
+    configure_and_build("dev_run", "release", () if configured else (kernels_option(True), "-DTREADLE_BUILD_CLI=OFF"))
+
+
+def kernels_option(fast: bool) -> str:
+    return f"-DTREADLE_KERNELS={kernels_of_this_processor() if fast else 'baseline;avx2;avx512'}"
+
+
+def configure_and_build(target: str, preset: str, options: Sequence[str]) -> None:
     arguments = ["-DPython3_EXECUTABLE=" + str(PYTHON), *options]
     if preset in WITH_PYTHON:
         arguments += ["-DTREADLE_BUILD_PYTHON=ON", "-DPython_EXECUTABLE=" + str(PYTHON)]

@@ -5,6 +5,11 @@
 #include "base/status.h"
 #include "kernels/dispatch.h"
 
+#if defined(TREADLE_HAS_BASELINE_KERNELS)
+#define TREADLE_IF_BASELINE(...) __VA_ARGS__
+#else
+#define TREADLE_IF_BASELINE(...)
+#endif
 #if defined(TREADLE_HAS_AVX2_KERNELS)
 #define TREADLE_IF_AVX2(...) __VA_ARGS__
 #else
@@ -17,18 +22,17 @@
 #endif
 
 // A declaration, in the namespace of each instruction set.
-#define TREADLE_IN_EACH_ISA(...)               \
-  namespace baseline {                         \
-  __VA_ARGS__                                  \
-  }                                            \
-  TREADLE_IF_AVX2(namespace avx2{__VA_ARGS__}) \
+#define TREADLE_IN_EACH_ISA(...)                       \
+  TREADLE_IF_BASELINE(namespace baseline{__VA_ARGS__}) \
+  TREADLE_IF_AVX2(namespace avx2{__VA_ARGS__})         \
   TREADLE_IF_AVX512(namespace avx512{__VA_ARGS__})
 
 // The address of `function` in the namespace of the instruction set `isa`, which has to be one of usable_isas().
-#define TREADLE_OF_ISA(isa, function)                                    \
-  [of = isa] {                                                           \
-    TREADLE_IF_AVX512(if (of == Isa::kAvx512) return &avx512::function;) \
-    TREADLE_IF_AVX2(if (of == Isa::kAvx2) return &avx2::function;)       \
-    TREADLE_ASSERT(of == Isa::kBaseline);                                \
-    return &baseline::function;                                          \
+#define TREADLE_OF_ISA(isa, function)                                          \
+  [of = isa] {                                                                 \
+    TREADLE_IF_AVX512(if (of == Isa::kAvx512) return &avx512::function;)       \
+    TREADLE_IF_AVX2(if (of == Isa::kAvx2) return &avx2::function;)             \
+    TREADLE_IF_BASELINE(if (of == Isa::kBaseline) return &baseline::function;) \
+    TREADLE_ASSERT(false);                                                     \
+    __builtin_unreachable();                                                   \
   }()
