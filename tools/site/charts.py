@@ -30,6 +30,14 @@ def box(x: float, y: float, width: float, kind: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" rx="2" class="{kind}"/>'
 
 
+def heading(top: float, name: str, shown: str) -> list[str]:
+    """The two texts of a row, which must not meet: letters are at most as wide as DejaVu Sans has them on average."""
+    taken = 9.1 * len(name) + 6.7 * len(shown)
+    if taken > RIGHT - LEFT - 6:
+        raise ValueError(f"a row of a chart has room for {RIGHT - LEFT - 6:.0f} units, {taken:.0f} are taken: {name}")
+    return [text(LEFT, top, "name", name), text(RIGHT, top, "quiet", shown, "end")]
+
+
 def beside(title: str, theirs: str, ours: str, bars: list[Bar], speed) -> str:
     """For each bar the other engine's time above treadle's; `speed` writes how many times as fast treadle is."""
     parts = [
@@ -42,8 +50,7 @@ def beside(title: str, theirs: str, ours: str, bars: list[Bar], speed) -> str:
     for bar in bars:
         longest = max(bar.theirs, bar.ours)
         room = RIGHT - LEFT - 62  # behind the longest bar stands the figure
-        parts.append(text(LEFT, top, "name", bar.name))
-        parts.append(text(RIGHT, top, "quiet", bar.shown, "end"))
+        parts += heading(top, bar.name, bar.shown)
         parts.append(box(LEFT, top + 8, room * bar.theirs / longest, "theirs"))
         parts.append(box(LEFT, top + 8 + BAR + GAP, room * bar.ours / longest, "ours"))
         figure = room * bar.ours / longest + 7
@@ -75,8 +82,7 @@ def spans(title: str, rows: list[Span], ticks: tuple[float, ...], speed) -> str:
         parts.append(text(place(tick), 14, "quiet", f"{tick:,g}", "middle"))
     top = 40.0
     for row in rows:
-        parts.append(text(LEFT, top, "name", row.name))
-        parts.append(text(RIGHT, top, "quiet", f"{speed(row.mean)} ({speed(row.least)} to {speed(row.most)})", "end"))
+        parts += heading(top, row.name, f"{speed(row.mean)} ({speed(row.least)} to {speed(row.most)})")
         for tick in ticks:  # beside the bar alone: a line through a name would cross it out
             kind, x = "even" if tick == 1 else "rule", place(tick)
             parts.append(rule(x, top + 5, x, top + 22, kind))

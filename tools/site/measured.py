@@ -127,7 +127,7 @@ KINDS = (
     Kind("Real models with control flow", "models", lambda rows: plain(rows, only=lambda row: row["control_flow"])),
     Kind("Real models without", "models", lambda rows: plain(rows, only=lambda row: not row["control_flow"])),
     Kind("LSTM and GRU operators", "recurrent", recurrent),
-    Kind("LSTM and GRU, treadle with AVX2 alone", "recurrent, avx2", recurrent),
+    Kind("LSTM and GRU, treadle on AVX2", "recurrent, avx2", recurrent),
     Kind("Searches for tokens", "searches", plain),
     Kind("Single operators", "operators", plain),
     Kind("CNNs and transformers, 1 thread", "networks", networks(1)),
