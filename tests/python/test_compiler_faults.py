@@ -19,15 +19,16 @@ import collections, ctypes, os, resource
 import numpy as np, treadle
 
 LOOP = """<ir_version: 10, opset_import: ["" : 21]>
-g (float[4] x) => (y) {
-  n = Constant <value_int = 2000000> ()
+g (int64 n, float[4] x) => (y) {
   y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] o) {
     d = Identity (c)
     a = Sin (s)
     o = Add (a, x)
   }>
 }"""
-FEEDS = {"x": np.ones(4, np.float32)}
+# A loop is compiled beside its run, which has to be long, or before it.
+TRIPS = {"auto": 2_000_000, "always": 2_000, "required": 2_000}
+FEEDS = {jit: {"n": np.array(n), "x": np.ones(4, np.float32)} for jit, n in TRIPS.items()}
 
 def open_session(jit):
     options = treadle.SessionOptions()
@@ -36,17 +37,17 @@ def open_session(jit):
     options.add_session_config_entry("treadle.jit_cache", "off")
     return treadle.InferenceSession(LOOP.encode(), options)
 
-expected = open_session("off").run(None, FEEDS)[0]
+expected = {jit: open_session("off").run(None, feeds)[0] for jit, feeds in FEEDS.items()}
 
 def run_in_child(jit, prepare):
     prepare()
     session = open_session(jit)
-    right = np.array_equal(session.run(None, FEEDS)[0], expected)
+    right = np.array_equal(session.run(None, FEEDS[jit])[0], expected[jit])
     session.wait_compiled()
-    right &= np.array_equal(session.run(None, FEEDS)[0], expected)
+    right &= np.array_equal(session.run(None, FEEDS[jit])[0], expected[jit])
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
     treadle_fail(0, 0)
-    why = "" if session.counters()["compilations"] else session.explain(FEEDS, json=True)["loops"][0]["why_not_native"]
+    why = "" if session.counters()["compilations"] else session.explain(FEEDS[jit], json=True)["loops"][0]["why_not_native"]
     return f"{'right' if right else 'wrong'} {why}"
 
 treadle_fail = lambda first, last: None
@@ -106,7 +107,7 @@ def test_every_request_of_the_compiler_that_fails():
         read, write = os.pipe()
         if os.fork() == 0:
             treadle_fail(1 << 60, 1 << 60)
-            open_session("always").run(None, FEEDS)
+            open_session("always").run(None, FEEDS["always"])
             os.write(write, str(failing.treadle_requests()).encode())
             os._exit(0)
         count = int(os.read(read, 100))
@@ -137,7 +138,7 @@ def test_a_library_that_is_cut_off_is_told_of_where_it_was_asked_for(tmp_path):
     cut.write_bytes(LIBRARY.read_bytes()[:100_000])
     env = {**os.environ, "TREADLE_JIT_LIBRARY": str(cut), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for jit, told in {"auto": 0, "always": 1}.items():
-        script = PRELUDE + f"open_session({jit!r}).run(None, FEEDS)"
+        script = PRELUDE + f"open_session({jit!r}).run(None, FEEDS[{jit!r}])"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=env)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count(f"jit = {jit} has no effect: {cut} is cut short") == told, done.stderr

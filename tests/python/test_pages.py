@@ -339,7 +339,8 @@ def test_models(page):
 
 @pytest.mark.parametrize("language", HARNESSES)
 def test_compiled(language, folder):
-    compiler = shutil.which("cc" if language == "c" else "c++") or shutil.which("clang-19")
+    names = ("cc", "clang-19") if language == "c" else ("c++", "clang++-19")
+    compiler = next(filter(None, map(shutil.which, names)), None)
     if not compiler or not (LIB / "libtreadle.so").exists():
         pytest.skip("no compiler, or the library is not built")
     found = [text for page in PAGES for word, text in blocks(page) if word == language and not file_of(text)]
