@@ -1,9 +1,5 @@
 // What most files include, parsed once (cmake/Precompile.cmake). Files include what they use all the same: other
 // compilers, and builds with sanitizers, do without this.
-
-// Format strings are checked where files are compiled without this, as by `./dev lint`: each set of arguments costs
-// a checker of its own, together a twentieth of the time.
-#define FMT_CONSTEVAL
 #include <fmt/format.h>
 
 #include <algorithm>
