@@ -70,6 +70,7 @@ def lint(options) -> int:
         "ruff check": [PYTHON, "-m", "ruff", "check", "-q", "."],
         "bash -n": ["bash", "-n", "dev"],
         "spelling and links of pages": [PYTHON, "tools/check_pages.py"],
+        "subjects of commits": [PYTHON, "tools/check_commits.py"],
     }
     for what, command in checks.items():
         failures += run(what, command, log="lint-" + what.split(" (")[0].replace(" ", "-"), check=False) != 0
