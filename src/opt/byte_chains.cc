@@ -1,8 +1,10 @@
 // What stands between DequantizeLinear and QuantizeLinear of one scale each, without the floats in between:
-//   QuantizeLinear(f(DequantizeLinear(x)))                        -> LookUpBytes: the 256 results of f are computed
-//   here QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))     -> QuantizedPairs, with Sub, Mul, and Relu or
-//   Clip behind QuantizeLinear(Concat(DequantizeLinear(a), ...))              ->
-//   Concat(QuantizeLinear(DequantizeLinear(a)), ...)
+//
+//   QuantizeLinear(f(DequantizeLinear(x)))                      ->  LookUpBytes, by 256 results of f computed here
+//   QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))   ->  QuantizedPairs, also of Sub and Mul,
+//                                                                   with Relu or Clip behind
+//   QuantizeLinear(Concat(DequantizeLinear(a), ...))            ->  Concat(QuantizeLinear(DequantizeLinear(a)), ...)
+//
 // The last holds of every node that moves elements, and of MaxPool, since rounding keeps the order. A QuantizeLinear in
 // front of such a node becomes a table in turn, or nothing where scales and zero points are the same.
 #include <array>

@@ -6,8 +6,8 @@
 // Loop in which there may be one stays what it is. What is known of trips and indices, and what has to be, is in
 // opt/trip_positions.h. Where it does not follow from sizes and constants, it is looked at when the loop is reached:
 //
-//   Loop(M, cond, h0; ...)   becomes   If(cond && 1 <= M && M <= size of X) Scan(h0, X[0:M]; ...) else Loop(M, cond,
-//   ...)
+//   Loop(M, cond, h0; ...)   becomes   If(cond && 1 <= M && M <= size of X) Scan(h0, X[0:M]; ...)
+//                                      else Loop(M, cond, ...)
 //
 // Slice of one position is a Gather first, and lists that the loop appends to are scan outputs (opt/loop_sequences.h).
 // A Loop that carries nothing from trip to trip is a Scan of the counter. Where the counter has other uses, it becomes

@@ -1,8 +1,8 @@
 // A state that is made of the scan inputs of its trip alone is what the trip before would have read: the samples before
 // a window, the frame before a frame. It becomes a scan input, one trip late:
 //
-//   Scan(c0, X; c, x: c' = tail(x); y = f(c, x))   becomes   C = concat(c0, tail(X)); Scan(C[:-1], X; c, x: y = f(c,
-//   x))
+//   Scan(c0, X; c, x: c' = tail(x); y = f(c, x))
+//   becomes  C = concat(c0, tail(X));  Scan(C[:-1], X; c, x: y = f(c, x))
 //
 // and what f makes of both no longer waits for the trip before. States of states (a line of delays) follow in turn.
 //

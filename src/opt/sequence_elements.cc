@@ -1,7 +1,7 @@
 // A loop over a list, as SequenceMap is lowered and as exporters write it,
 //
-//   s = SplitToSequence(x);  t = Loop(SequenceLength(s), t = SequenceEmpty(); i: t' = SequenceInsert(t, f(SequenceAt(s,
-//   i))))
+//   s = SplitToSequence(x)
+//   t = Loop(SequenceLength(s), t = SequenceEmpty(); i: t' = SequenceInsert(t, f(SequenceAt(s, i))))
 //
 // becomes  y = Loop(size of x; i: y = f(Gather(x, i)));  t = SplitToSequence(y)
 //
