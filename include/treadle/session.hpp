@@ -54,7 +54,6 @@ class RunOptions {
   }
   void limit_time(double seconds) { treadle_run_options_limit_time(get(), seconds); }
   void limit_iterations(int64_t iterations) { treadle_run_options_limit_iterations(get(), iterations); }
-  void limit_trips(int64_t iterations) { limit_iterations(iterations); }  // its old name
   void limit_memory(size_t bytes) { treadle_run_options_limit_memory(get(), bytes); }
   void cancel(bool on = true) { treadle_run_options_cancel(get(), on); }  // from any thread
   bool is_cancelled() const { return treadle_run_options_is_cancelled(get()); }

@@ -307,8 +307,6 @@ TREADLE_API void treadle_run_options_free(treadle_run_options* options);
 /* Zero or less: no limit. */
 TREADLE_API void treadle_run_options_limit_time(treadle_run_options* options, double seconds);
 TREADLE_API void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t iterations);
-/* The same under the name that it once had. */
-TREADLE_API void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations);
 TREADLE_API void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes);
 /* True stops the runs that use these options, and refuses later ones, until it is set to false. From any thread. */
 TREADLE_API void treadle_run_options_cancel(treadle_run_options* options, bool cancel);

@@ -440,15 +440,6 @@ class RunOptions(_core.RunOptions):
         self._limits["iterations"] = limit
 
     @property
-    def trip_limit(self) -> int | None:
-        """`iteration_limit` under the name that it once had."""
-        return self.iteration_limit
-
-    @trip_limit.setter
-    def trip_limit(self, iterations: int | None) -> None:
-        self.iteration_limit = iterations
-
-    @property
     def memory_limit(self) -> int | None:
         """Bytes that a run may use; None: no limit. Past it, LimitExceeded is raised."""
         return self._limits.get("memory")

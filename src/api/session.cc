@@ -420,10 +420,6 @@ void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t 
   if (options) options->options.iteration_limit = std::max<int64_t>(iterations, 0);
 }
 
-void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations) {
-  treadle_run_options_limit_iterations(options, iterations);
-}
-
 void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes) {
   if (options) options->options.memory_limit = bytes;
 }

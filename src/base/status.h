@@ -34,7 +34,6 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(Code code, std::string message) : rep_(new Rep{code, std::move(message), {}}) {}
 
-  static Status ok_status() { return {}; }
   bool ok() const { return rep_ == nullptr; }
   Code code() const { return rep_ ? rep_->code : Code::kOk; }
   const std::string& message() const;  // what was expected and what was found

@@ -16,10 +16,6 @@ constexpr ProblemInfo kProblems[] = {
 
 }  // namespace
 
-std::span<const ProblemInfo> all_problems() {
-  return kProblems;
-}
-
 const ProblemInfo& info(Problem problem) {
   return kProblems[static_cast<size_t>(problem)];
 }

@@ -104,7 +104,6 @@ struct ProblemInfo {
   Severity severity;
   std::string_view meaning;
 };
-std::span<const ProblemInfo> all_problems();  // by the enumerators' order
 const ProblemInfo& info(Problem problem);
 
 inline constexpr size_t kNoOffset = ~size_t{0};

@@ -164,7 +164,6 @@ class Walk : Functions {
   Callee make_callee(const CalleeName& name) const;
   void report_unresolved(const wire::NodeProto& node, const Callee& callee);
   void check_arguments(const wire::NodeProto& node, const Callee& callee);
-  void check_formals(const wire::NodeProto& node, const OpVersion& version);
   void check_attributes(const wire::NodeProto& node, const Callee& callee);
   void check_attribute_names(const wire::NodeProto& node);
   void check_attribute(const wire::AttributeProto& attribute);

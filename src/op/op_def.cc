@@ -91,9 +91,6 @@ VersionBuilder& VersionBuilder::no_outputs() {
 VersionBuilder& VersionBuilder::drop_in(const char* name) {
   return drop(v_.inputs, name), *this;
 }
-VersionBuilder& VersionBuilder::drop_out(const char* name) {
-  return drop(v_.outputs, name), *this;
-}
 
 VersionBuilder& VersionBuilder::attribute(AttributeDef def) {
   return replace_or_append(v_.attributes, std::move(def)), *this;
@@ -110,14 +107,8 @@ VersionBuilder& VersionBuilder::attr(const char* name, const char* value) {
 VersionBuilder& VersionBuilder::attr_ints(const char* name, std::vector<int64_t> value) {
   return attribute({name, AttributeKind::kInts, false, Attribute::of(name, std::move(value))});
 }
-VersionBuilder& VersionBuilder::attr_floats(const char* name, std::vector<float> value) {
-  return attribute({name, AttributeKind::kFloats, false, Attribute::of(name, std::move(value))});
-}
 VersionBuilder& VersionBuilder::attr_strings(const char* name, std::vector<std::string> value) {
   return attribute({name, AttributeKind::kStrings, false, Attribute::of(name, std::move(value))});
-}
-VersionBuilder& VersionBuilder::attr_tensor(const char* name, Tensor value) {
-  return attribute({name, AttributeKind::kTensor, false, Attribute::of(name, std::move(value))});
 }
 VersionBuilder& VersionBuilder::required(const char* name, AttributeKind kind) {
   return attribute({name, kind, true, {}});

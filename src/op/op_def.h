@@ -206,16 +206,13 @@ class VersionBuilder {
   VersionBuilder& no_inputs();   // forget the inputs so far
   VersionBuilder& no_outputs();  // forget the outputs so far
   VersionBuilder& drop_in(const char* name);
-  VersionBuilder& drop_out(const char* name);
 
   VersionBuilder& attr(const char* name, int64_t value);
   VersionBuilder& attr(const char* name, int value) { return attr(name, static_cast<int64_t>(value)); }
   VersionBuilder& attr(const char* name, double value);  // float
   VersionBuilder& attr(const char* name, const char* value);
   VersionBuilder& attr_ints(const char* name, std::vector<int64_t> value);
-  VersionBuilder& attr_floats(const char* name, std::vector<float> value);
   VersionBuilder& attr_strings(const char* name, std::vector<std::string> value);
-  VersionBuilder& attr_tensor(const char* name, Tensor value);
   VersionBuilder& required(const char* name, ir::AttributeKind kind);
   VersionBuilder& optional(const char* name, ir::AttributeKind kind);
   VersionBuilder& drop_attr(const char* name);

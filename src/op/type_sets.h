@@ -60,8 +60,6 @@ inline constexpr ElementTypeSet kReducible8 = kNumeric32 | tensors(ElementType::
 inline constexpr ElementTypeSet kReducible8Bf16 = kReducible8 | tensors(ElementType::kBfloat16);
 inline constexpr ElementTypeSet kCastableIr4 = kNumericBoolBf16 | tensors(ElementType::kString);
 inline constexpr ElementTypeSet kFillableIr4 = kNumericBf16 | tensors(ElementType::kBool);
-inline constexpr ElementTypeSet kBitsIr4 =
-    kNumericBoolBf16 | tensors(ElementType::kComplex64, ElementType::kComplex128);
 inline constexpr ElementTypeSet kCastableIr9 =
     kCastableIr4 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
                            ElementType::kFloat8e5m2fnuz);
@@ -83,9 +81,6 @@ inline constexpr ElementTypeSet kFillableIr13 = kFillableIr12 | tensors(ElementT
 inline constexpr ElementTypeSet kBitsIr13 = kBitsIr12 | tensors(ElementType::kUint2, ElementType::kInt2);
 inline constexpr ElementTypeSet kCastableIr14 =
     kCastableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
-inline constexpr ElementTypeSet kFillableIr14 =
-    kFillableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
-inline constexpr ElementTypeSet kBitsIr14 = kBitsIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
 inline constexpr ElementTypeSet kFloat8s = tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
                                                    ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
 

@@ -59,7 +59,6 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   void make_all();
   // The loop whose code would hold this one: itself, or the outermost one around it that can be native code.
   uint32_t outermost(uint32_t loop) const { return outermost_[loop]; }
-  const std::string& cache_folder() const { return cache_->folder(); }  // empty: none
   // What native code would have saved in a trip of a loop that was interpreted, without what loops inside do.
   double trip_saves_ns(uint32_t loop) const { return loops_[loop].trip_saves_ns; }
   // A loop, and loops inside of it, were interpreted, which native code would have done in so much less time. That

@@ -17,7 +17,6 @@ using Text = std::string_view;
 struct Option {
   Text name;
   Status (*set)(SessionOptions& options, Text name, Text value);
-  Text old_name = {};  // goes on working
 };
 
 Result<int64_t> parse_number(Text name, Text text) {
@@ -153,7 +152,7 @@ constexpr Option kOptions[] = {
     {"weight_files", set_weight_files},
     {"loop_condition", set_loop_condition},
     {"jit", set_jit},
-    {"jit_iteration", set_number<jit_iteration>, "jit_trip"},
+    {"jit_iteration", set_number<jit_iteration>},
     {"jit_cache", set_jit_cache},
     {"jit_cache_bytes", set_bytes<jit_cache_bytes>},
     {"load_time_limit", set_load_time},
@@ -167,9 +166,7 @@ constexpr Option kOptions[] = {
 
 Status set_option(SessionOptions& options, std::string_view name, std::string_view value) {
   for (const Option& option : kOptions) {
-    if (name == option.name || (!option.old_name.empty() && name == option.old_name)) {
-      return option.set(options, name, value);
-    }
+    if (name == option.name) return option.set(options, name, value);
   }
   std::string known;
   for (const Option& option : kOptions) known += fmt::format("{}{}", known.empty() ? "" : ", ", option.name);

@@ -1,5 +1,5 @@
 #pragma once
-// The options of a session as texts. option_table.cc has one row for each, with the name that it once had.
+// The options of a session as texts. option_table.cc has one row for each.
 
 #include <string_view>
 

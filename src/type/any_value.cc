@@ -55,11 +55,6 @@ Sequence Sequence::erased(size_t position) const {
   return Sequence(element_type_, std::move(copy));
 }
 
-Sequence AnyValue::take_sequence() && {
-  if (other_.use_count() == 1) return std::move(other_->sequence);
-  return other_->sequence;
-}
-
 Type AnyValue::type() const {
   switch (kind_) {
     case Kind::kNone:

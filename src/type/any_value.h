@@ -67,7 +67,6 @@ class AnyValue {
   const Optional& optional() const { return other_->optional; }
   const Map& map() const { return other_->map; }
   // The sequence itself, moved out when nobody else holds it.
-  Sequence take_sequence() &&;
 
   // Type with known sizes.
   Type type() const;

@@ -221,7 +221,7 @@ TEST_F(CApi, LimitsAndCancelling) {
 
   treadle_run_options_limit_iterations(options, 100);
   EXPECT_EQ(run(), TREADLE_LIMIT);
-  treadle_run_options_limit_trips(options, 0);  // the old name of the same limit
+  treadle_run_options_limit_iterations(options, 0);
   treadle_run_options_limit_time(options, 0.02);
   EXPECT_EQ(run(), TREADLE_LIMIT);
   treadle_run_options_limit_time(options, 0);

@@ -293,13 +293,9 @@ def test_a_limit_that_is_refused_changes_nothing():
         assert getattr(run, name) is None
 
 
-def test_old_names_go_on_working():
-    run = treadle.RunOptions()
-    run.trip_limit = 7
-    assert (run.trip_limit, run.iteration_limit) == (7, 7)
+def test_the_old_name_of_the_reference_tier_goes_on_working():
     options = treadle.SessionOptions()
-    for key, value in (("tier", "judge"), ("jit_trip", "3")):
-        options.add_session_config_entry(f"treadle.{key}", value)
+    options.add_session_config_entry("treadle.tier", "judge")
     session = treadle.InferenceSession(models.add(), options)
     with pytest.raises(treadle.InvalidArgument, match="reference interpreter"):
         session.explain()
