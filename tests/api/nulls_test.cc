@@ -24,11 +24,14 @@
 #include "support/apart.h"
 #include "support/source_dir.h"
 #include "support/temp_dir.h"
+#include "support/words.h"
 #include "treadle/treadle.hpp"
 
 namespace {
 
 using treadle::test::told_apart;
+using treadle::test::Word;
+using treadle::test::word_of;
 
 // ---- What treadle.h declares
 
@@ -355,20 +358,12 @@ class Argument {
 
 // ---- The calls
 
-// A function of the header. Arguments are words of 8 bytes, so that one loop varies those of every function.
-using Words = std::vector<uint64_t>;
-
-template <class T>
-uint64_t word_of(T argument) {
-  static_assert(sizeof(T) <= sizeof(uint64_t));
-  uint64_t word = 0;
-  std::memcpy(&word, &argument, sizeof argument);
-  return word;
-}
+// A function of the header.
+using Words = std::vector<Word>;
 
 struct Parameter {
   bool is_pointer, is_callback, is_defaults, is_list, is_texts, is_count;
-  uint64_t (*given)(Argument& argument);
+  Word (*given)(Argument& argument);
 };
 
 template <class P>

@@ -22,28 +22,16 @@
 #include <vector>
 
 #include "support/apart.h"
+#include "support/words.h"
 #include "tests/dropin/handles.h"
 
 namespace {
 
 using namespace treadle::table_tests;
+using treadle::test::from_word;
 using treadle::test::told_apart;
-
-// An argument of any type, none of which is wider.
-using Word = uint64_t;
-template <class T>
-Word to_word(T value) {
-  static_assert(sizeof(T) <= sizeof(Word));
-  Word word = 0;
-  std::memcpy(&word, &value, sizeof value);
-  return word;
-}
-template <class T>
-T from_word(Word word) {
-  T value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
-}
+using treadle::test::Word;
+using treadle::test::word_of;
 
 // Arguments of a call that lacks nothing: handles, and otherwise an array of one element or room for one result.
 class Plausible {
@@ -108,7 +96,7 @@ constexpr Parameter describe() {
       .reads_elements = is_data && std::is_pointer_v<Target> && std::is_const_v<Target>,
       .belongs_to_operator = std::is_same_v<Class, OrtKernelInfo> || std::is_same_v<Class, OrtKernelContext> ||
                              std::is_same_v<Class, OrtShapeInferContext>,
-      .plausible = [](Plausible& plausible) { return to_word(plausible.argument<P>()); },
+      .plausible = [](Plausible& plausible) { return word_of(plausible.argument<P>()); },
   };
 }
 template <class P>
@@ -350,7 +338,7 @@ TEST_F(NullMembers, OfEntriesThatRefuse) {
     if (!entry.is_refused()) continue;
     for (void* room : {static_cast<void*>(nullptr), static_cast<void*>(zeros)}) {
       std::vector<Word> arguments;
-      for (const Parameter* parameter : entry.parameters) arguments.push_back(parameter->is_data ? to_word(room) : 0);
+      for (const Parameter* parameter : entry.parameters) arguments.push_back(parameter->is_data ? word_of(room) : 0);
       const std::string told = told_apart([&] { return entry.said(arguments); }).value_or("a crash");
       const std::string expected = entry.tells ? "does not implement " + std::string(entry.name) : "";
       EXPECT_THAT(told, ::testing::HasSubstr(expected)) << entry.name << (room ? " with zeros" : " with NULL");
