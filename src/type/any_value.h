@@ -66,7 +66,6 @@ class AnyValue {
   const Sequence& sequence() const { return other_->sequence; }
   const Optional& optional() const { return other_->optional; }
   const Map& map() const { return other_->map; }
-  // The sequence itself, moved out when nobody else holds it.
 
   // Type with known sizes.
   Type type() const;
