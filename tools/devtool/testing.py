@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 import xml.etree.ElementTree
@@ -275,6 +276,19 @@ def compile_check(preset, options) -> Tally:
     return Tally(passed=1)
 
 
+def same_plans(options) -> Tally:
+    """Two recordings of tools/same_plans.py are equal: what the engine makes of a model is not a matter of chance."""
+    folders = [BUILD / "same-plans" / name for name in ("first", "second")]
+    try:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+            run(f"recording plans ({folder.name})", [PYTHON, "tools/same_plans.py", "record", folder], log="same-plans")
+        run("comparing plans", [PYTHON, "tools/same_plans.py", "compare", *folders], log="same-plans")
+    except Failure:
+        return Tally(failed=1)
+    return Tally(passed=1)
+
+
 # What --all runs, in this order.
 CONFIGURATIONS = {
     "release": release,
@@ -282,5 +296,6 @@ CONFIGURATIONS = {
     **{isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS},
     **{preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS},
     "gcc": functools.partial(compile_check, "gcc"),
+    "same-plans": same_plans,
     "tutorial": tutorial,
 }
