@@ -105,6 +105,7 @@ bool has_results(const ConvShape& s) {
 // The plan of a convolution whose result has no elements: it has no units of work, so no kernel reads the weights.
 ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
   ConvPlan plan;
+  plan.method = plan.packing = "idle";
   plan.shape = shape;
   plan.type = type;
   plan.run = [](const ConvPlan&, const ConvOperands&, int64_t, int64_t) {};
@@ -129,6 +130,7 @@ void run_bias(const ConvPlan& plan, const ConvOperands& operands, int64_t begin,
 
 ConvPlan conv_of_nothing(ComputeType type, const ConvShape& shape) {
   ConvPlan plan = idle_conv(type, shape);
+  plan.method = "bias";
   plan.units = shape.batch;
   plan.run = type == ComputeType::kF64 ? run_bias<double> : run_bias<float>;
   return plan;
@@ -137,6 +139,7 @@ ConvPlan conv_of_nothing(ComputeType type, const ConvShape& shape) {
 QConvPlan idle_qconv(const QConvShape& shape) {
   QConvPlan plan;
   plan.shape = shape;
+  plan.method = plan.packing = "idle";
   plan.run = [](const QConvPlan&, const QConvOperands&, const QGemmEpilogue&, int64_t, int64_t) {};
   plan.pack = [](const QConvPlan&, const void*, void*, StopPoll&) {};
   return plan;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/gemm.h"
 
@@ -50,12 +51,13 @@ struct ConvOperands {
   const void* table = nullptr;   // what make_conv_table wrote
 };
 using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
-// Which packing it is: plans with the same one, channels, groups and kernel sizes pack alike.
 using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop);
 using ConvTable = void (*)(const ConvPlan& plan, void* table);
 
 struct ConvPlan {
   ConvShape shape;
+  std::string_view method;               // its name
+  std::string_view packing;              // plans with one packing, channels, groups and kernel sizes pack alike
   ComputeType type = ComputeType::kF32;  // kF32 or kF64
   Clamp clamp{-__builtin_inff(), __builtin_inff()};
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
@@ -112,6 +114,7 @@ using QConvRun = void (*)(const QConvPlan& plan, const QConvOperands& operands, 
 using QConvPack = void (*)(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop);
 struct QConvPlan {
   QConvShape shape;
+  std::string_view method, packing;  // as in ConvPlan
   int64_t units = 0;
   size_t scratch_bytes = 0;
   size_t packed_weight_bytes = 0;

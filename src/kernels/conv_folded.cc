@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "kernels/isa/conv_folded.h"
+#include "kernels/isa/conv/folded.h"
 
 namespace treadle::kernels {
 
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kStoreWork = 28, kCopyWork = 10;
 constexpr double kWorthwhile = 0.8;  // counts are not times
 
-// Few positions, or long steps over one channel: a plain convolution copies as well (isa/conv_rows.h).
+// Few positions, or long steps over one channel: a plain convolution copies as well (isa/conv/im2col.cc).
 bool plain_copies(const ConvShape& shape) {
   constexpr int64_t kFewPositions = 8, kLongStride = 8;
   const auto positions =

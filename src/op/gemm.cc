@@ -146,10 +146,7 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   return {};
 }
 
-namespace {
-
-// Distinguishes the forms that one constant may be packed in.
-uint64_t layout_key(const kernels::GemmPlan& plan, ElementType stored) {
+uint64_t packed_layout(const kernels::GemmPlan& plan, ElementType stored) {
   uint64_t key = 0x6765'6d6d;
   for (int64_t part :
        {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
@@ -159,8 +156,6 @@ uint64_t layout_key(const kernels::GemmPlan& plan, ElementType stored) {
   }
   return key;
 }
-
-}  // namespace
 
 Status StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   const int64_t matrix = plan.shape.k * plan.shape.n;
@@ -180,7 +175,7 @@ Status StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
                       static_cast<std::byte*>(out) + static_cast<size_t>(i) * packing.packed_b_bytes, stop);
     }
   };
-  TREADLE_ASSIGN(const void* const made, packs.get(b, layout_key(packing, b.type), bytes, pack));
+  TREADLE_ASSIGN(const void* const made, packs.get(b, packed_layout(packing, b.type), bytes, pack));
   packed = static_cast<const std::byte*>(made);
   plan = packing;
   return {};
@@ -242,7 +237,7 @@ Status StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
   const auto float_bytes = static_cast<size_t>(shape.n * shape.k) * sizeof(float);
   shape.b_bytes = flipped && shape.n > kernels::kGemmDotColumns && float_bytes > caches().second;
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
-  const uint64_t key = layout_key(packing, b.bytes.type) ^ digest_of(b.scale) ^ digest_of(b.zero) * 3;
+  const uint64_t key = packed_layout(packing, b.bytes.type) ^ digest_of(b.scale) ^ digest_of(b.zero) * 3;
   const auto pack = [&](void* out) {
     if (shape.b_bytes) {
       const kernels::ByteColumns columns{b.bytes.constant, *flipped, static_cast<const float*>(b.scale.constant),

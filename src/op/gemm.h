@@ -55,6 +55,9 @@ class WideConstant {
   std::unique_ptr<std::byte[]> widened_;
 };
 
+// Distinguishes the forms that one constant may be packed in: of elements that are stored as `stored`.
+uint64_t packed_layout(const kernels::GemmPlan& plan, ElementType stored);
+
 // A constant matrix of floats that is stored as bytes: of uint8 or int8, with a scale and a zero point for all of them
 // or for each column of the product.
 struct DequantizedOperand {

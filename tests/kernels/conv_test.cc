@@ -281,10 +281,10 @@ TEST_P(ConvTest, NotANumberStaysWhereItIsRead) {
 }
 
 // Weights are packed once for inputs of any size.
-TEST_P(ConvTest, PackingDependsOnTheMethodAlone) {
-  const auto packed_for = [&](const ConvShape& s, const std::vector<float>& w, ConvPack* method) {
+TEST_P(ConvTest, PlansOfOnePackingPackAlike) {
+  const auto packed_for = [&](const ConvShape& s, const std::vector<float>& w, std::string_view* packing) {
     const ConvPlan plan = prepare_conv(ComputeType::kF32, s);
-    *method = plan.pack;
+    *packing = plan.packing;
     Scratch packed(plan.packed_weight_bytes);
     pack_conv_weights(plan, w.data(), packed.get());
     return std::vector<char>(packed.as<char>(), packed.as<char>() + plan.packed_weight_bytes);
@@ -292,15 +292,15 @@ TEST_P(ConvTest, PackingDependsOnTheMethodAlone) {
   int same = 0;
   for (const auto& [in, out, groups, kernel] :
        {std::array<int64_t, 4>{6, 20, 1, 3}, {32, 32, 32, 3}, {32, 32, 32, 5}, {8, 33, 1, 1}, {12, 9, 3, 3}}) {
-    ConvPack first = nullptr;
+    std::string_view first;
     const ConvShape small = conv2d(in, out, groups, 9, kernel, 1, kernel / 2);
     const auto w = random_values<float>(random_, static_cast<size_t>(weight_size(small)));
     const auto expected = packed_for(small, w, &first);
     for (const int64_t size : {1, 4, 7, 13, 30, 70}) {
       for (const int64_t stride : {1, 2}) {
-        ConvPack method = nullptr;
-        const auto found = packed_for(conv2d(in, out, groups, size, kernel, stride, kernel / 2), w, &method);
-        if (method != first) continue;
+        std::string_view packing;
+        const auto found = packed_for(conv2d(in, out, groups, size, kernel, stride, kernel / 2), w, &packing);
+        if (packing != first) continue;
         EXPECT_EQ(found, expected) << "channels " << in << "->" << out << " kernel " << kernel << " size " << size;
         ++same;
       }

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "base/stop.h"
-#include "kernels/isa/conv_channels_copy.h"
-#include "kernels/isa/conv_geometry.h"
+#include "kernels/isa/conv/direct_copy.h"
+#include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/lanes.h"
 #include "kernels/isa/pool_rows.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/isa/conv_geometry.h"
+#include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/vector.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {

@@ -60,7 +60,7 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
 
 // One entry per arrangement of the same constant, whatever the size of the input.
 uint64_t packed_layout(const kernels::ConvPlan& plan) {
-  uint64_t key = layout_key(plan.shape, reinterpret_cast<uintptr_t>(plan.pack));
+  uint64_t key = layout_key(plan.shape, plan.packing);
   for (int i = 0; plan.cuts && i < plan.given_axes; ++i) {
     const auto axis = static_cast<size_t>(i);
     for (const int64_t part : {plan.first_tap[axis], plan.kept[axis]}) {
@@ -80,8 +80,7 @@ Result<const void*> pack_constant(PrepareContext& ctx, const ConvState& s, Eleme
 Result<const kernels::Fold*> fold_constant(PrepareContext& ctx, const kernels::ConvShape& shape, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
   if (w.constant == nullptr || !kernels::may_fold(shape)) return nullptr;
-  static const char kFold = 0;
-  const uint64_t layout = layout_key(shape, reinterpret_cast<uintptr_t>(&kFold));
+  const uint64_t layout = layout_key(shape, "fold");
   const auto look = [&](void* out) {
     new (out) kernels::Fold(kernels::fold_weights(compute_type(wide), shape, WideConstant(w, wide).data()));
   };

@@ -289,7 +289,7 @@ Status prepare_layer(PrepareContext& ctx, Layer& layer, size_t input, int64_t ro
   shape.b_packed = w.constant != nullptr;
   layer.plan = kernels::prepare_gemm(ComputeType::kF32, shape);
   if (!shape.b_packed) return {};
-  const uint64_t key = reinterpret_cast<uintptr_t>(layer.plan.pack) * 0x9E37'79B9'7F4A'7C15u + 1;
+  const uint64_t key = packed_layout(layer.plan, w.type);
   const size_t bytes = layer.plan.packed_b_bytes;
   const auto pack = [&](void* out) {
     const auto* from = static_cast<const float*>(w.constant);

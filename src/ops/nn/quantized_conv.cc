@@ -70,8 +70,7 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
 }
 
 uint64_t packed_layout(const kernels::QConvPlan& plan) {
-  const uint64_t seed = reinterpret_cast<uintptr_t>(plan.pack) + (plan.shape.w_signed ? 1 : 0);
-  return nn::layout_key(plan.shape.conv, seed);
+  return nn::layout_key(plan.shape.conv, plan.packing) + (plan.shape.w_signed ? 1 : 0);
 }
 
 Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {

@@ -237,9 +237,10 @@ double multiply_adds(const kernels::ConvShape& shape) {
   return count;
 }
 
-uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed) {
-  uint64_t key = seed;
+uint64_t layout_key(const kernels::ConvShape& shape, std::string_view packing) {
+  uint64_t key = 0;
   auto mix = [&](int64_t part) { key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u; };
+  for (const char letter : packing) mix(letter);
   mix(shape.axes);
   mix(shape.in_channels);
   mix(shape.out_channels);

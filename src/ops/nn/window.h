@@ -66,7 +66,7 @@ Status infer_channels_last(InferContext& ctx, InferFn infer, uint64_t inputs, bo
 double multiply_adds(const kernels::ConvShape& shape);
 
 // Key of packed weights, of what they depend on beside the method (`seed`): channels, groups and kernel.
-uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed);
+uint64_t layout_key(const kernels::ConvShape& shape, std::string_view packing);
 
 // The attributes that all convolutions have.
 void add_conv_attributes(VersionBuilder& version);

@@ -1,0 +1,63 @@
+// Dense convolutions with channels first, walked in three ways (implicit_gemm.h).
+
+#include "kernels/isa/conv/implicit_gemm.h"
+
+#include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/method.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+extern template void prepare_shift<double, ShiftLayout<double>::kByRow>(ConvPlan&);
+extern template void prepare_shift<double, ShiftLayout<double>::kFlat>(ConvPlan&);
+extern template void prepare_shift<double, ShiftLayout<double>::kGathered>(ConvPlan&);
+
+namespace {
+
+template <int kWalk>
+void prepare(ConvPlan& plan) {
+  using F32 = ShiftLayout<float>;
+  using F64 = ShiftLayout<double>;
+  plan.type == ComputeType::kF64 ? prepare_shift<double, static_cast<F64::Walk>(kWalk)>(plan)
+                                 : prepare_shift<float, static_cast<F32::Walk>(kWalk)>(plan);
+}
+
+template <class T>
+int quickest_walk(const ConvGeometry& g) {
+  return ShiftLayout<T>(g, ShiftLayout<T>::kByRow).quickest_walk(g);
+}
+
+template <int kWalk>
+bool pays(const ConvGeometry& g, ComputeType type) {
+  return (type == ComputeType::kF64 ? quickest_walk<double>(g) : quickest_walk<float>(g)) == kWalk;
+}
+
+bool fits(const ConvGeometry& g, ComputeType) {
+  return !g.shape.transposed && has_nchw_operands(g);
+}
+
+// Positions are counted through the rows of a band, which are those of the output.
+bool fits_gathered(const ConvGeometry& g, ComputeType type) {
+  const auto whole_rows = [&](auto layout) { return layout.column_bands == 1; };
+  return fits(g, type) &&
+         (type == ComputeType::kF64 ? whole_rows(ShiftLayout<double>(g, ShiftLayout<double>::kGathered))
+                                    : whole_rows(ShiftLayout<float>(g, ShiftLayout<float>::kGathered)));
+}
+
+template <int kWalk>
+constexpr ConvMethod walk(std::string_view name, bool (*fits)(const ConvGeometry&, ComputeType)) {
+  return {.name = name,
+          .fits = fits,
+          .pays = pays<kWalk>,
+          .order = sums_in<SumOrder::kWeights>,
+          .transposes = false,
+          .prepare = prepare<kWalk>};
+}
+
+}  // namespace
+
+constexpr ConvMethod kImplicitGemmRows = walk<ShiftLayout<float>::kByRow>("implicit-gemm-rows", fits);
+constexpr ConvMethod kImplicitGemmFlat = walk<ShiftLayout<float>::kFlat>("implicit-gemm-flat", fits);
+constexpr ConvMethod kImplicitGemmGathered =
+    walk<ShiftLayout<float>::kGathered>("implicit-gemm-gathered", fits_gathered);
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

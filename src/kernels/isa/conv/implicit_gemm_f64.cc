@@ -1,0 +1,11 @@
+// implicit_gemm.h for doubles.
+
+#include "kernels/isa/conv/implicit_gemm.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+template void prepare_shift<double, ShiftLayout<double>::kByRow>(ConvPlan&);
+template void prepare_shift<double, ShiftLayout<double>::kFlat>(ConvPlan&);
+template void prepare_shift<double, ShiftLayout<double>::kGathered>(ConvPlan&);
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
