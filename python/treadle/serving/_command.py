@@ -14,7 +14,7 @@ from .. import InferenceSession, _errors
 from ._repository import Permission
 from ._server import Server
 from ._signature import DTYPES, element
-from .kserve import StreamModel, one_thread
+from ._stream_model import StreamModel, one_thread
 
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
 TOKEN = "a file with a text; callers that send it may load and unload models (without it, nobody may)"

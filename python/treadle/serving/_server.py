@@ -24,7 +24,7 @@ from ._sdk import (
 )
 from ._sdk import Server as UvicornServer
 from ._service import EXTENSIONS
-from .kserve import StreamModel
+from ._stream_model import StreamModel
 
 log = logging.getLogger("treadle.serving")
 
