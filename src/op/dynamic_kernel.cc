@@ -12,6 +12,8 @@
 #include "kernels/move.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 
 namespace treadle {
 
@@ -40,16 +42,15 @@ class Walk {
   bool spread(std::span<const DynamicOperand* const> arguments) {
     for (const DynamicOperand* a : arguments) rank_ = std::max(rank_, a->dims->size());
     dims.resize(rank_);
+    NumberSizes sizes;
     for (size_t d = 0; d < rank_; ++d) {  // from the innermost
       int64_t size = 1;
       uint8_t moving = 0;
       for (size_t i = 0; i < arguments.size(); ++i) {
         const Dims& own = *arguments[i]->dims;
         const int64_t n = d < own.size() ? own[own.size() - 1 - d] : 1;
-        if (n == 1) continue;
-        if (size != 1 && size != n) return false;
-        size = n;
-        moving = static_cast<uint8_t>(moving | 1 << i);
+        if (!size_rules::broadcast(sizes, size, n)) return false;
+        if (n != 1) moving = static_cast<uint8_t>(moving | 1 << i);
       }
       dims[rank_ - 1 - d] = size;
       if (size != 1 && !add(size, moving)) return false;

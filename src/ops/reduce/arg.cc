@@ -8,6 +8,8 @@
 #include "op/dynamic_kernel.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "op/work.h"
 
 namespace treadle {
@@ -27,12 +29,10 @@ Status infer_arg(InferContext& ctx) {
                  "no element is extreme along axis {} of {}: it is empty, expected at least one element", axis,
                  to_string(*shape));
   }
-  Shape out = *shape;
-  if (ctx.attributes().get_int("keepdims", 1) != 0) {
-    out[at] = int64_t{1};
-  } else {
-    out.erase(at);
-  }
+  DimSizes sizes;
+  Shape out;
+  const bool keep = ctx.attributes().get_int("keepdims", 1) != 0;
+  size_rules::reduce(sizes, *shape, [&](size_t d) { return d == at; }, keep, out);
   ctx.set_output(0, ElementType::kInt64, std::move(out));
   return {};
 }
@@ -80,12 +80,9 @@ uint32_t run_dynamic_arg(const DynamicArg& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
   const auto axis = x.axis(s.axis);
   if (!axis || x.size(*axis) == 0) return kNotDynamic;
-  Dims dims = *x.dims;
-  if (s.keep) {
-    dims[*axis] = 1;
-  } else {
-    dims.erase(*axis);
-  }
+  NumberSizes sizes;
+  Dims dims;
+  size_rules::reduce(sizes, *x.dims, [&](size_t d) { return d == *axis; }, s.keep, dims);
   auto* to = static_cast<int64_t*>(call.make(0, dims));
   if (!to) return kNotDynamic;
   const AxisView view = view_along(*x.dims, static_cast<int64_t>(*axis));

@@ -7,6 +7,8 @@
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "op/work.h"
 
 namespace treadle {
@@ -57,14 +59,9 @@ Status infer_reduce(InferContext& ctx) {
     return {};
   }
   TREADLE_ASSIGN(const Reduced reduced, reduced_dimensions(ctx.attributes(), *axes, shape->size()));
+  DimSizes sizes;
   Shape out;
-  for (size_t d = 0; d < shape->size(); ++d) {
-    if (!reduced[d]) {
-      out.push_back((*shape)[d]);
-    } else if (keep) {
-      out.push_back(int64_t{1});
-    }
-  }
+  size_rules::reduce(sizes, *shape, [&](size_t d) { return reduced[d]; }, keep, out);
   ctx.set_output(0, element, std::move(out));
   return {};
 }
@@ -164,14 +161,9 @@ uint32_t run_dynamic_reduce(const DynamicReduce& s, DynamicCall& call) {
   bool flags[kMostRank];
   const std::span<bool> reduced{flags, std::min(rank, kMostRank)};
   if (rank > kMostRank || !find_reduced(s, call, reduced)) return kNotDynamic;
+  NumberSizes sizes;
   Dims dims;
-  for (size_t d = 0; d < rank; ++d) {
-    if (!reduced[d]) {
-      dims.push_back(x.size(d));
-    } else if (s.keep) {
-      dims.push_back(1);
-    }
-  }
+  size_rules::reduce(sizes, *x.dims, [&](size_t d) { return reduced[d]; }, s.keep, dims);
   kernels::ReducePlan plan = s.plan;
   if (!kernels::size_reduce(&plan, *x.dims, reduced).ok()) return kNotDynamic;
   void* to = call.make(0, dims);

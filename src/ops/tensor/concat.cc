@@ -6,6 +6,8 @@
 #include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 
@@ -13,16 +15,6 @@ namespace treadle {
 namespace {
 
 using tensor_ops::CopiedPart;
-
-// What is known of a size that several inputs share.
-Result<Dim> common_size(const Dim& a, const Dim& b, size_t axis) {
-  if (a.is_known() && b.is_known() && a.value() != b.value()) {
-    return error(Code::kInvalidArgument, "inputs have sizes {} and {} along axis {}, expected equal ones", a.value(),
-                 b.value(), axis);
-  }
-  if (a.is_known() || b.is_unknown()) return a;
-  return b.is_known() || a.is_unknown() ? b : a;
-}
 
 // Whether something is known of floats that sizes come from.
 bool has_reals(const InferContext& c) {
@@ -50,12 +42,8 @@ Result<int64_t> concat_axis(const ir::NodeInfo& node, int64_t rank) {
   return normalize_axis(node.attributes.get_int("axis", 1), rank);
 }
 
-// Of something that no rule knows the size of, it is still a size.
-Dim size(const Dim& d) {
-  return d.lower_bound() ? d : Dim::at_least(0);
-}
-
 Status infer_concat(InferContext& c) {
+  DimSizes sizes;
   Shape out;
   bool complete = true, first = true;
   int64_t axis = 0;
@@ -70,19 +58,7 @@ Status infer_concat(InferContext& c) {
       out = *shape;
       continue;
     }
-    if (shape->size() != out.size()) {
-      return error(Code::kInvalidArgument, "inputs have ranks {} and {}, expected equal ones", out.size(),
-                   shape->size());
-    }
-    for (size_t d = 0; d < out.size(); ++d) {
-      if (d == static_cast<size_t>(axis)) {
-        const bool known = out[d].is_known() && (*shape)[d].is_known();
-        out[d] = size(out[d]) + size((*shape)[d]);
-        if (known && out[d].is_unknown()) return error(Code::kLimit, "the inputs' sizes along axis {} overflow", d);
-      } else {
-        TREADLE_ASSIGN(out[d], common_size(out[d], (*shape)[d], d));
-      }
-    }
+    if (!size_rules::concat(sizes, out, *shape, static_cast<size_t>(axis))) return sizes.status();
   }
   if (first) return c.set_output(0, c.element(0)), Status();
   if (!complete) out[static_cast<size_t>(axis)] = Dim::unknown();
@@ -119,13 +95,10 @@ uint32_t run_dynamic_concat(const DynamicConcat& s, DynamicCall& call) {
   const auto found = first.axis(s.axis);
   if (!found || first.count * static_cast<int64_t>(s.width) > kLongest) return kNotDynamic;
   const size_t axis = *found;
+  NumberSizes sizes;
   Dims dims = *first.dims;
   for (const DynamicOperand& in : call.inputs.subspan(1)) {
-    if (in.rank() != first.rank()) return kNotDynamic;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (d != axis && in.size(d) != dims[d]) return kNotDynamic;
-    }
-    dims[axis] += in.size(axis);
+    if (!size_rules::concat(sizes, dims, *in.dims, axis)) return kNotDynamic;
   }
   auto* to = static_cast<std::byte*>(call.make(0, dims));
   if (!to) return kNotDynamic;

@@ -7,6 +7,8 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -140,11 +142,12 @@ uint32_t run_dynamic_expand(const DynamicExpand& s, DynamicCall& call) {
   const size_t rank = std::max(in.dims->size(), static_cast<size_t>(shape.count));
   const size_t skip = rank - in.dims->size(), untouched = rank - static_cast<size_t>(shape.count);
   const Dims own = contiguous_strides(*in.dims);
+  NumberSizes sizes;
   Dims dims(rank, 1), strides(rank, 0);
   for (size_t d = 0; d < rank; ++d) {
     const int64_t from = d < skip ? 1 : in.size(d - skip), to = d < untouched ? 1 : target[d - untouched];
-    if (to < 0 || (from != to && from != 1 && to != 1)) return kNotDynamic;
-    dims[d] = from == 1 ? to : from;
+    dims[d] = from;
+    if (to < 0 || !size_rules::broadcast(sizes, dims[d], to)) return kNotDynamic;
     if (from != 1) strides[d] = own[d - skip];
   }
   void* to = call.make(0, dims);

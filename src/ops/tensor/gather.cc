@@ -7,6 +7,7 @@
 #include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/size_rules.h"
 #include "op/small_contents.h"
 #include "op/text_kernel.h"
 #include "ops/tensor/copy.h"
@@ -46,9 +47,7 @@ Status infer_gather(InferContext& c) {
   TREADLE_ASSIGN(const int64_t axis,
                  normalize_axis(c.attributes().get_int("axis", 0), static_cast<int64_t>(data->size())));
   if (!indices) return c.set_output(0, c.element(0)), Status();
-  Shape out(data->begin(), data->begin() + axis);
-  for (const Dim& d : *indices) out.push_back(d);
-  for (size_t i = static_cast<size_t>(axis) + 1; i < data->size(); ++i) out.push_back((*data)[i]);
+  Shape out = size_rules::gather(*data, static_cast<size_t>(axis), *indices);
   if (c.wants_symbols(0) && out.size() <= 1) gather_symbols(c, c.dims_value(1));
   c.set_output(0, c.element(0), std::move(out));
   return {};
@@ -177,15 +176,9 @@ std::optional<Gathered> gathered(const DynamicGather& s, const DynamicOperand& d
   for (int64_t i = 0; i < indices.count; ++i) {
     if (checked_index(index_at(indices.data, s.wide, i), made.n) < 0) return std::nullopt;
   }
-  for (size_t d = 0; d < *axis; ++d) {
-    made.dims.push_back(data.size(d));
-    made.outer *= data.size(d);
-  }
-  for (const int64_t size : *indices.dims) made.dims.push_back(size);
-  for (size_t d = *axis + 1; d < data.dims->size(); ++d) {
-    made.dims.push_back(data.size(d));
-    made.inner *= data.size(d);
-  }
+  made.dims = size_rules::gather(*data.dims, *axis, *indices.dims);
+  for (size_t d = 0; d < *axis; ++d) made.outer *= data.size(d);
+  for (size_t d = *axis + 1; d < data.dims->size(); ++d) made.inner *= data.size(d);
   return made;
 }
 
@@ -237,12 +230,10 @@ Status compute_gather(ComputeContext& c) {
   if (!is_string(data.type())) return compute_by_position(c);
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
   const auto at = static_cast<size_t>(axis);
-  Dims dims(data.dims().begin(), data.dims().begin() + at);
-  const int64_t outer = element_count_unchecked(dims), n = data.dims()[at];
-  const Dims within(data.dims().begin() + at + 1, data.dims().end());
-  const int64_t inner = element_count_unchecked(within);
-  for (const int64_t size : indices.dims()) dims.push_back(size);
-  for (const int64_t size : within) dims.push_back(size);
+  const std::span<const int64_t> sizes = data.dims();
+  const int64_t outer = element_count_unchecked(sizes.first(at)), n = sizes[at];
+  const int64_t inner = element_count_unchecked(sizes.subspan(at + 1));
+  Dims dims = size_rules::gather(data.dims(), at, indices.dims());
   TREADLE_ASSIGN(Tensor * z, c.allocate(0, ElementType::kString, std::move(dims)));
   const auto* from = data.data<String>();
   auto* to = z->mutable_data<String>();

@@ -13,6 +13,8 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -25,11 +27,21 @@ using tensor_ops::with_width;
 
 // --- Range
 
+// Sums of 64-bit numbers need more bits.
+struct WideSizes : WholeSizes<__int128> {
+  Status fail;  // why a rule said false
+
+  template <class Message>
+  bool require(bool truth, const Message& message) {
+    if (!truth) fail = message();
+    return truth;
+  }
+};
+
 Result<int64_t> integer_count(int64_t start, int64_t limit, int64_t delta) {
-  if (delta == 0) return error(Code::kInvalidArgument, "delta is 0, expected another number");
-  const __int128 span = delta > 0 ? static_cast<__int128>(limit) - start : static_cast<__int128>(start) - limit;
-  const __int128 step = delta > 0 ? static_cast<__int128>(delta) : -static_cast<__int128>(delta);
-  const __int128 count = span <= 0 ? 0 : (span + step - 1) / step;
+  WideSizes sizes;
+  __int128 count = 0;
+  if (!size_rules::range<WideSizes>(sizes, start, limit, delta, count)) return std::move(sizes.fail);
   if (count > (__int128{1} << 62)) return error(Code::kLimit, "a range from {} to {} is too long", start, limit);
   return static_cast<int64_t>(count);
 }
@@ -65,10 +77,8 @@ std::optional<Dim> scalar_dim(const InferContext& c, size_t i) {
 Status infer_symbolic_range(InferContext& c) {
   const auto start = scalar_dim(c, 0), limit = scalar_dim(c, 1), delta = scalar_dim(c, 2);
   Dim count;
-  if (start && limit && delta && delta->is_known() && delta->value() != 0) {
-    const Dim span = delta->value() > 0 ? *limit - *start : *start - *limit;
-    const Dim step = delta->value() > 0 ? *delta : Dim(int64_t{0}) - *delta;
-    count = ceil_div(span.lower_bound().value_or(-1) >= 0 ? span : max(span, 0), step);
+  DimSizes sizes;
+  if (start && limit && delta && delta->is_known() && size_rules::range(sizes, *start, *limit, *delta, count)) {
     if (c.wants_symbols(0) && count.is_known() && count.value() <= 64) {
       Shape values;
       for (int64_t i = 0; i < count.value(); ++i) values.push_back(*start + *delta * i);

@@ -7,6 +7,8 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "op/small_contents.h"
 
 namespace treadle {
@@ -15,90 +17,6 @@ namespace {
 void forward_symbols(InferContext& c, const Shape& output) {
   if (!c.wants_symbols(0) || output.size() > 1) return;
   if (auto values = small_contents(c, 0)) c.set_output_symbols(0, std::move(*values));
-}
-
-// The size that -1 stands for: the input's elements over those of the other sizes. Equal sizes on both sides cancel, so
-// that symbolic ones need no division.
-Result<Dim> deduced_size(const Shape& input, const Shape& target, size_t deduced) {
-  Dim rest = 1;
-  Shape left;
-  if (is_known(input)) {
-    left.push_back(element_count(input));
-  } else {
-    left = input;
-  }
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (i == deduced) continue;
-    auto twin = std::find_if(left.begin(), left.end(), [&](const Dim& d) { return same(d, target[i]); });
-    if (twin != left.end() && !twin->is_known(0)) {
-      left.erase(static_cast<size_t>(twin - left.begin()));
-    } else {
-      rest = rest * target[i];
-    }
-  }
-  const Dim total = element_count(left);
-  if (rest.is_known(0)) {
-    return error(Code::kInvalidArgument, "shape is {}, expected no -1 beside a size of 0: any size would fit",
-                 to_string(target));
-  }
-  if (total.is_known() && rest.is_known() && total.value() % rest.value() != 0) {
-    return error(
-        Code::kInvalidArgument,
-        "an input of shape {} has {} elements, expected a multiple of {}: the product of the sizes that shape states",
-        to_string(input), element_count(input).to_string(), rest.value());
-  }
-  return floor_div(total, rest);
-}
-
-Status check_count(const Shape& input, const Shape& output) {
-  const Dim before = element_count(input), after = element_count(output);
-  if (!before.is_known() || !after.is_known() || before.value() == after.value()) return {};
-  return error(Code::kInvalidArgument, "an input of shape {} has {} elements and cannot become {}, expected {}",
-               to_string(input), before.value(), to_string(output), after.value());
-}
-
-// `target` as the model gives it: 0 keeps the input's size (unless allowed as a size), one -1 is deduced.
-Result<Shape> reshaped(const Shape* input, Shape target, bool allow_zero) {
-  size_t deduced = target.size();
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i].is_known(0) && !allow_zero) {
-      if (input && i >= input->size()) {
-        return error(Code::kInvalidArgument,
-                     "shape holds 0 at position {}, expected an axis of input {} there, whose size is kept", i,
-                     to_string(*input));
-      }
-      target[i] = input ? (*input)[i] : Dim::unknown();
-    } else if (target[i].is_known(-1)) {
-      if (deduced != target.size())
-        return error(Code::kInvalidArgument, "shape holds -1 more than once, expected it at most once");
-      deduced = i;
-      target[i] = Dim::unknown();
-    } else if (target[i].is_known() && target[i].value() < -1) {
-      return error(Code::kInvalidArgument, "a shape holds {}, expected -1 or more", target[i].value());
-    } else if (target[i].lower_bound().value_or(-1) < 0) {
-      target[i] = Dim::unknown();  // may turn out to be -1
-    }
-  }
-  if (!input) return target;
-  if (deduced != target.size()) {
-    TREADLE_ASSIGN(target[deduced], deduced_size(*input, target, deduced));
-  } else {
-    // One size that nothing is known of follows from the others all the same.
-    const auto unknown = [](const Dim& d) { return d.is_unknown(); };
-    if (std::count_if(target.begin(), target.end(), unknown) == 1 && is_known(*input)) {
-      const auto i = static_cast<size_t>(std::find_if(target.begin(), target.end(), unknown) - target.begin());
-      Dim others = 1;
-      for (size_t k = 0; k < target.size(); ++k) {
-        if (k != i) others = others * target[k];
-      }
-      const Dim total = element_count(*input);
-      if (others.is_known() && others.value() > 0 && total.value() % others.value() == 0) {
-        target[i] = floor_div(total, others);
-      }
-    }
-  }
-  TREADLE_TRY(check_count(*input, target));
-  return target;
 }
 
 Status infer_reshape(InferContext& c) {
@@ -115,9 +33,10 @@ Status infer_reshape(InferContext& c) {
     }
   }
   const bool allow_zero = c.attributes().get_int("allowzero", 0) != 0;
-  TREADLE_ASSIGN(Shape output, reshaped(c.shape(0), std::move(*target), allow_zero));
-  forward_symbols(c, output);
-  c.set_output(0, c.element(0), std::move(output));
+  DimSizes sizes;
+  if (!size_rules::reshape(sizes, c.shape(0), allow_zero, *target)) return sizes.status();
+  forward_symbols(c, *target);
+  c.set_output(0, c.element(0), std::move(*target));
   return {};
 }
 
@@ -140,17 +59,8 @@ Status infer_flatten(InferContext& c) {
   return {};
 }
 
-Result<Shape> squeezed(const Shape& shape, const Ints& axes) {
-  Shape out;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end()) {
-      out.push_back(shape[i]);
-    } else if (shape[i].is_known() && shape[i].value() != 1) {
-      return error(Code::kInvalidArgument, "axis {} of shape {} has size {}, expected 1: no other axis can be squeezed",
-                   i, to_string(shape), shape[i].value());
-    }
-  }
-  return out;
+bool names(const Ints& axes, size_t d) {
+  return std::ranges::find(axes, static_cast<int64_t>(d)) != axes.end();
 }
 
 Status infer_squeeze(InferContext& c) {
@@ -172,7 +82,9 @@ Status infer_squeeze(InferContext& c) {
     }
   }
   TREADLE_ASSIGN(const Ints which, normalize_axes(axes.values, static_cast<int64_t>(shape->size())));
-  TREADLE_ASSIGN(Shape out, squeezed(*shape, which));
+  DimSizes sizes;
+  Shape out;
+  if (!size_rules::squeeze(sizes, *shape, [&](size_t d) { return names(which, d); }, out)) return sizes.status();
   forward_symbols(c, out);
   c.set_output(0, c.element(0), std::move(out));
   return {};
@@ -190,10 +102,9 @@ Status infer_unsqueeze(InferContext& c) {
   }
   const size_t rank = shape->size() + axes.values.size();
   TREADLE_ASSIGN(const Ints which, normalize_axes(axes.values, static_cast<int64_t>(rank)));
-  Shape out(rank, Dim(1));
-  for (size_t i = 0, next = 0; i < rank; ++i) {
-    if (std::find(which.begin(), which.end(), static_cast<int64_t>(i)) == which.end()) out[i] = (*shape)[next++];
-  }
+  DimSizes sizes;
+  Shape out;
+  size_rules::unsqueeze(sizes, *shape, which.size(), [&](size_t d) { return names(which, d); }, out);
   forward_symbols(c, out);
   c.set_output(0, c.element(0), std::move(out));
   return {};
@@ -209,28 +120,9 @@ uint32_t run_dynamic_reshape(const DynamicReshape& s, DynamicCall& call) {
   const DynamicOperand &in = call.inputs[0], &shape = call.inputs[1];
   if (shape.rank() != 1) return kNotDynamic;
   const auto* target = static_cast<const int64_t*>(shape.data);
-  Dims dims;
-  int64_t rest = 1, deduced = -1;
-  for (int64_t i = 0; i < shape.count; ++i) {
-    int64_t size = target[i];
-    if (size == 0 && !s.allow_zero) {
-      if (i >= in.rank()) return kNotDynamic;
-      size = in.size(static_cast<size_t>(i));
-    }
-    if (size < -1 || (size == -1 && deduced >= 0)) return kNotDynamic;
-    if (size == -1) {
-      deduced = i;
-    } else if (__builtin_mul_overflow(rest, size, &rest)) {
-      return kNotDynamic;
-    }
-    dims.push_back(size);
-  }
-  if (deduced >= 0) {
-    if (rest == 0 || in.count % rest != 0) return kNotDynamic;
-    dims[static_cast<size_t>(deduced)] = in.count / rest;
-  } else if (rest != in.count) {
-    return kNotDynamic;
-  }
+  Dims dims(target, target + shape.count);
+  NumberSizes sizes;
+  if (!size_rules::reshape(sizes, in.dims, s.allow_zero, dims)) return kNotDynamic;
   return call.share(0, 0, dims) ? 0 : kNotDynamic;
 }
 
@@ -272,24 +164,22 @@ uint32_t run_dynamic_squeeze(const DynamicAxes& s, DynamicCall& call) {
   const DynamicOperand& in = call.inputs[0];
   const auto named = s.bits(call, in.rank());
   if (!named || in.rank() > 64) return kNotDynamic;
+  const bool any = s.any(call);
+  const auto goes = [&](size_t d) { return any ? (*named >> d & 1) != 0 : in.size(d) == 1; };
+  NumberSizes sizes;
   Dims dims;
-  for (size_t d = 0; d < in.dims->size(); ++d) {
-    const bool goes = s.any(call) ? (*named >> d & 1) != 0 : in.size(d) == 1;
-    if (goes && in.size(d) != 1) return kNotDynamic;
-    if (!goes) dims.push_back(in.size(d));
-  }
+  if (!size_rules::squeeze(sizes, *in.dims, goes, dims)) return kNotDynamic;
   return call.share(0, 0, dims) ? 0 : kNotDynamic;
 }
 
 uint32_t run_dynamic_unsqueeze(const DynamicAxes& s, DynamicCall& call) {
   const DynamicOperand& in = call.inputs[0];
-  const int64_t rank = in.rank() + s.count(call);
+  const int64_t more = s.count(call), rank = in.rank() + more;
   const auto named = s.bits(call, rank);
   if (!named || rank > 64) return kNotDynamic;
+  NumberSizes sizes;
   Dims dims;
-  for (size_t d = 0, next = 0; d < static_cast<size_t>(rank); ++d) {
-    dims.push_back(*named >> d & 1 ? 1 : in.size(next++));
-  }
+  size_rules::unsqueeze(sizes, *in.dims, static_cast<size_t>(more), [&](size_t d) { return *named >> d & 1; }, dims);
   return call.share(0, 0, dims) ? 0 : kNotDynamic;
 }
 

@@ -1,76 +1,18 @@
 #include <algorithm>
-#include <limits>
 
 #include "op/axis_rules.h"
 #include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
 namespace {
 
-// Ends are given beyond any size to mean "to the end", often the largest integer of some type.
-constexpr int64_t kBeyond = std::numeric_limits<int32_t>::max();
-
-// One axis: elements start, start + step, ... `count` of them.
-struct Range {
-  int64_t start = 0;
-  int64_t step = 1;
-  int64_t count = 0;
-};
-
-Range known_range(int64_t size, int64_t start, int64_t end, int64_t step) {
-  if (size == 0) return {0, 1, 0};
-  if (start < 0) start += size;
-  if (end < 0) end += size;
-  if (step > 0) {
-    start = std::clamp<int64_t>(start, 0, size);
-    end = std::clamp<int64_t>(end, 0, size);
-    const int64_t span = end - start;
-    return {start, step, span <= 0 ? 0 : (span - 1) / step + 1};
-  }
-  start = std::clamp<int64_t>(start, 0, size - 1);
-  end = std::clamp<int64_t>(end, -1, size - 1);
-  const int64_t span = start - end;
-  // -step overflows for the smallest integer.
-  const uint64_t stride = 0 - static_cast<uint64_t>(step);
-  return {start, step, span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride + 1)};
-}
-
-bool is_never_negative(const Dim& d) {
-  return d.lower_bound().value_or(-1) >= 0;
-}
-
-// A bound between 0 and `size`, negative ones counted from the end; unknown when its sign is.
-Dim bound(const Dim& given, const Dim& size) {
-  if (given.is_known(0)) return 0;  // whatever is known of the size: none is negative
-  if (given.is_known() && given.value() >= kBeyond) return size;
-  if (given.is_known() && given.value() <= -kBeyond) return 0;
-  if (given.is_known() && given.value() < 0) {
-    const Dim from_end = size + given;
-    return is_never_negative(from_end) ? from_end : max(from_end, 0);
-  }
-  if (!is_never_negative(given)) return {};
-  return min(given, size);
-}
-
-Dim symbolic_count(const Dim& size, const Dim& start, const Dim& end, int64_t step) {
-  if (step < 0) {
-    const bool whole = (start.is_known(-1) || (start.is_known() && start.value() >= kBeyond)) && end.is_known() &&
-                       end.value() <= -kBeyond;
-    return whole && step > -kBeyond ? ceil_div(size, -step) : Dim();
-  }
-  const bool to_end = end.is_known() && end.value() >= kBeyond;
-  if (to_end && start.is_known() && start.value() < 0) {
-    return ceil_div(min(size, -std::max(start.value(), -std::numeric_limits<int64_t>::max())), step);
-  }
-  const Dim first = bound(start, size), last = bound(end, size);
-  if (first.is_known(0)) return ceil_div(last, step);
-  const Dim span = last - first;
-  return ceil_div(is_never_negative(span) ? span : max(span, 0), step);
-}
+using size_rules::slice;
 
 // starts, ends, axes and steps of a node; nullopt where nothing is known of one.
 struct Bounds {
@@ -125,10 +67,12 @@ void slice_symbols(InferContext& c, const Bounds& b) {
   const auto values = small_contents(c, 0);
   if (!values || values->size() > 64 || b.starts->size() != 1) return;
   if (!(*b.starts)[0].is_known() || !(*b.ends)[0].is_known()) return;
-  const Range r = known_range(static_cast<int64_t>(values->size()), (*b.starts)[0].value(), (*b.ends)[0].value(),
-                              b.steps.known() ? b.steps.values[0] : 1);
+  const int64_t step = b.steps.known() ? b.steps.values[0] : 1;
+  NumberSizes sizes;
+  const auto part =
+      slice(sizes, static_cast<int64_t>(values->size()), (*b.starts)[0].value(), (*b.ends)[0].value(), step);
   Shape picked;
-  for (int64_t i = 0; i < r.count; ++i) picked.push_back((*values)[static_cast<size_t>(r.start + i * r.step)]);
+  for (int64_t i = 0; i < part.count; ++i) picked.push_back((*values)[static_cast<size_t>(part.start + i * step)]);
   c.set_output_symbols(0, std::move(picked));
 }
 
@@ -159,6 +103,7 @@ Status infer_slice(InferContext& c) {
   const size_t count = b.axes.known() ? b.axes.values.size() : b.starts ? b.starts->size() : b.ends->size();
   TREADLE_TRY(check_lengths(b.starts ? b.starts->size() : count, b.ends ? b.ends->size() : count, b.axes, b.steps));
   TREADLE_ASSIGN(const Ints axes, axes_or_all(b.axes, count, rank));
+  DimSizes sizes;
   Shape out = *shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
@@ -166,11 +111,7 @@ Status infer_slice(InferContext& c) {
       size = Dim::unknown();
       continue;
     }
-    const Dim &start = (*b.starts)[i], &end = (*b.ends)[i];
-    const int64_t step = b.steps.known() ? b.steps.values[i] : 1;
-    size = size.is_known() && start.is_known() && end.is_known()
-               ? Dim(known_range(size.value(), start.value(), end.value(), step).count)
-               : symbolic_count(size, start, end, step);
+    size = slice(sizes, size, (*b.starts)[i], (*b.ends)[i], b.steps.known() ? b.steps.values[i] : 1).count;
   }
   if (c.wants_symbols(0) && rank == 1 && b.starts && b.ends && b.steps.state != IntList::State::kUnknown) {
     slice_symbols(c, b);
@@ -184,13 +125,15 @@ Status prepare_slice(PrepareContext& c) {
   const IntList starts = int_list(c, "starts", 1), ends = int_list(c, "ends", 2);
   const IntList steps = int_list(c, nullptr, 4);
   TREADLE_ASSIGN(const Ints axes, axes_or_all(axes_of(c), starts.values.size(), in.rank()));
+  NumberSizes sizes;
   Dims strides = in.strides;
   int64_t offset = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(axes[i]);
-    const Range r = known_range(in.dims[axis], starts.values[i], ends.values[i], steps.known() ? steps.values[i] : 1);
-    offset += r.start * in.strides[axis];
-    strides[axis] = r.count > 1 ? in.strides[axis] * r.step : in.strides[axis];
+    const int64_t step = steps.known() ? steps.values[i] : 1;
+    const auto part = slice(sizes, in.dims[axis], starts.values[i], ends.values[i], step);
+    offset += part.start * in.strides[axis];
+    strides[axis] = part.count > 1 ? in.strides[axis] * step : in.strides[axis];
   }
   return tensor_ops::set_copy_kernel(c, c.outputs[0].dims, strides, c.outputs[0].strides, offset);
 }
@@ -209,6 +152,7 @@ uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
     if (list.present() && (list.rank() != 1 || list.count != count)) return kNotDynamic;
   }
   Dims dims = *in.dims, strides = dims.size() == 1 ? Dims{1} : contiguous_strides(dims);
+  NumberSizes sizes;
   int64_t offset = 0;
   uint64_t named = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -218,10 +162,10 @@ uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
     if (axis < 0 || axis >= rank || named >> axis & 1 || step == 0) return kNotDynamic;
     named |= uint64_t{1} << axis;
     const auto d = static_cast<size_t>(axis);
-    const Range r = known_range(dims[d], index_at(starts.data, s.wide, i), index_at(ends.data, s.wide, i), step);
-    offset += r.start * strides[d];
-    if (r.count > 1) strides[d] *= r.step;
-    dims[d] = r.count;
+    const auto part = slice(sizes, dims[d], index_at(starts.data, s.wide, i), index_at(ends.data, s.wide, i), step);
+    offset += part.start * strides[d];
+    if (part.count > 1) strides[d] *= step;
+    dims[d] = part.count;
   }
   void* to = call.make(0, dims);
   if (!to) return kNotDynamic;

@@ -6,6 +6,8 @@
 #include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/size_rules.h"
+#include "op/sizes.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -13,52 +15,26 @@ namespace {
 
 using tensor_ops::CopiedPart;
 
-Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
-  if (parts.size() != outputs) {
-    return error(Code::kInvalidArgument, "split has {} sizes, expected one for each output: {}", parts.size(), outputs);
+// Sizes of `count` parts that are as long as each other; from version 18 on the last ones may be smaller, before that a
+// size that is no multiple is an error.
+template <class S>
+bool equal_parts(S& s, const typename S::Size& size, int64_t count, int version, typename S::List& parts) {
+  if (version >= 18) {
+    parts = size_rules::split_unevenly(s, size, count);
+    return true;
   }
-  int64_t sum = 0;
-  for (int64_t part : parts) {
-    if (part < 0) return error(Code::kInvalidArgument, "split holds {}, expected sizes of at least 0", part);
-    if (__builtin_add_overflow(sum, part, &sum))
-      return error(Code::kInvalidArgument, "the sum of the sizes in split is too large, expected at most {}",
-                   INT64_MAX);
-  }
-  return sum;
-}
-
-// Equal parts; from version 18 on the last ones are smaller where the size is no multiple, before that is an error.
-Result<Shape> equal_parts(const Dim& size, int64_t count, int version) {
-  if (version < 18) {
-    if (size.is_known() && size.value() % count != 0) {
-      return error(Code::kInvalidArgument, "the axis has size {}, expected a multiple of the {} equal parts",
-                   size.value(), count);
-    }
-    return Shape(static_cast<size_t>(count), floor_div(size, count));
-  }
-  const Dim chunk = ceil_div(size, count);
-  Shape parts(static_cast<size_t>(count), chunk);
-  if (size.is_known()) {
-    int64_t left = size.value();
-    for (Dim& part : parts) {
-      part = std::min(chunk.value(), left);
-      left -= part.value();
-    }
-  } else {
-    parts.back() = size - chunk * (count - 1);
-    if (parts.back().lower_bound().value_or(-1) < 0) parts.back() = max(parts.back(), 0);
-  }
-  return parts;
+  typename S::Size part = size;
+  if (!size_rules::split_evenly(s, size, count, part)) return false;
+  parts.resize(static_cast<size_t>(count), part);
+  return true;
 }
 
 Result<Shape> parts_of(InferContext& c, const Dim& size) {
+  DimSizes sizes;
   const size_t outputs = c.outputs.size();
   const IntList given = int_list(c, "split", 1);
   if (given.known()) {
-    TREADLE_ASSIGN(const int64_t sum, check_parts(given.values, outputs));
-    if (size.is_known() && sum != size.value()) {
-      return error(Code::kInvalidArgument, "sizes of split add up to {}, expected {}", sum, size.value());
-    }
+    if (!size_rules::split_as_listed(sizes, size, given.values, outputs)) return sizes.status();
     return Shape(given.values.begin(), given.values.end());
   }
   if (!given.absent()) {
@@ -71,7 +47,9 @@ Result<Shape> parts_of(InferContext& c, const Dim& size) {
                  outputs);
   }
   if (count < 1) return error(Code::kInvalidModel, "the node has no outputs, expected at least one");
-  return equal_parts(size, count, c.version());
+  Shape parts;
+  if (!equal_parts(sizes, size, count, c.version(), parts)) return sizes.status();
+  return parts;
 }
 
 Status infer_split(InferContext& c) {
@@ -104,13 +82,18 @@ Status prepare_split(PrepareContext& c) {
   TREADLE_ASSIGN(const int64_t signed_axis, normalize_axis(c.attributes().get_int("axis", 0), in.rank()));
   const auto axis = static_cast<size_t>(signed_axis);
   const IntList given = int_list(c, "split", 1);
-  Shape parts(given.values.begin(), given.values.end());
+  Dims parts(given.values.begin(), given.values.end());
+  DimSizes sizes;
   if (given.absent()) {
-    TREADLE_ASSIGN(parts, equal_parts(in.dims[axis], static_cast<int64_t>(c.outputs.size()), c.version()));
+    Shape equal;
+    if (!equal_parts(sizes, in.dims[axis], static_cast<int64_t>(c.outputs.size()), c.version(), equal)) {
+      return sizes.status();
+    }
+    parts = known_dims(equal);
   }
   std::vector<CopiedPart> copied;
   int64_t offset = 0;
-  for (size_t i = 0; i < c.outputs.size(); offset += parts[i++].value()) {
+  for (size_t i = 0; i < c.outputs.size(); offset += parts[i++]) {
     const Operand& out = c.outputs[i];
     if (out.present()) copied.push_back({0, i, out.dims, in.strides, out.strides, offset * in.strides[axis], 0});
   }
@@ -120,7 +103,7 @@ Status prepare_split(PrepareContext& c) {
 struct DynamicSplit {
   int64_t axis = 0;
   int version = 1;
-  Ints sizes;  // of versions that have them as an attribute
+  Dims sizes;  // of versions that have them as an attribute
   bool given = false;
   size_t width = 0;
   size_t outputs = 0;
@@ -131,20 +114,16 @@ uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
   const auto axis = in.axis(s.axis);
   if (!axis) return kNotDynamic;
   const size_t at = *axis;
-  Ints parts = s.sizes;
+  NumberSizes sizes;
+  Dims parts = s.sizes;
   if (call.has(1)) {
     if (call.inputs[1].rank() != 1) return kNotDynamic;
     const auto* listed = static_cast<const int64_t*>(call.inputs[1].data);
     parts.assign(listed, listed + call.inputs[1].count);
-  } else if (!s.given && in.size(at) % static_cast<int64_t>(s.outputs) == 0) {
-    parts.resize(s.outputs, in.size(at) / static_cast<int64_t>(s.outputs));
-  } else if (!s.given) {
-    const auto equal = equal_parts(in.size(at), static_cast<int64_t>(s.outputs), s.version);
-    if (!equal.ok()) return kNotDynamic;
-    for (const Dim& part : *equal) parts.push_back(part.value());
+  } else if (!s.given && !equal_parts(sizes, in.size(at), static_cast<int64_t>(s.outputs), s.version, parts)) {
+    return kNotDynamic;
   }
-  const auto sum = check_parts(parts, s.outputs);
-  if (!sum.ok() || *sum != in.size(at)) return kNotDynamic;
+  if (!size_rules::split_as_listed(sizes, in.size(at), parts, s.outputs)) return kNotDynamic;
   const int64_t block = contiguous_strides(*in.dims)[at] * static_cast<int64_t>(s.width);  // bytes
   const int64_t row = block * in.size(at), outer = in.count > 0 ? in.count * static_cast<int64_t>(s.width) / row : 0;
   const auto* from = static_cast<const std::byte*>(in.data);
