@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "jit/changing.h"
+#include "jit/dynamic_shapes.h"
 #include "op/kernel.h"
 
 namespace treadle::jit {
@@ -425,7 +425,7 @@ void LoopWriter::write_dynamic(uint32_t first, uint32_t end) {
     while (last < end && request_.dynamic.contains(last) == is_known) ++last;
     pc_ = first;
     if (is_known) {
-      ChangingWriter(*this, first, last).write();
+      DynamicShapeWriter(*this, first, last).write();
     } else {
       write_engine(first, last);
     }

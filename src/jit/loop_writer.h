@@ -62,7 +62,7 @@ class LoopWriter final : private StepHost {
   void write_call(uint32_t pc);
   void write_dynamic(uint32_t first, uint32_t end);
   void write_engine(uint32_t first, uint32_t end);
-  class ChangingWriter;
+  class DynamicShapeWriter;
   void write_row(uint32_t pc);
 
   // --- instructions that compute

@@ -2,6 +2,8 @@
 // What nodes compute whose sizes only the run knows, apart from these sizes: for who writes code of its own for them
 // (plan/native.h). Operands are the node's inputs; how many axes each of them has is known.
 
+#include <algorithm>
+
 #include "plan/kernel_code.h"
 
 namespace treadle::plan {
@@ -25,6 +27,8 @@ struct DynamicCode {
   bool appends = false;  // of kConcat: makes a state of a loop longer where it lies, row-major
   int64_t axis = 0;
   Dims axes, steps;
+  bool has_axis(size_t d) const { return std::ranges::find(axes, static_cast<int64_t>(d)) != axes.end(); }
+
   std::vector<Dims> planned;  // by input: sizes of what lies in planned memory; none for other values
 };
 

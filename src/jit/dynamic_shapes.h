@@ -9,28 +9,31 @@
 // those that code was written for (sizes that do not go together, long values, sizes of 1 that are spread though the
 // plan did not know), the engine runs the row, and says what is wrong.
 
-#include <llvm/ADT/DenseMap.h>
-
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "jit/ir_sizes.h"
 #include "jit/loop_writer.h"
 
 namespace treadle::jit {
 
-class LoopWriter::ChangingWriter {
+class LoopWriter::DynamicShapeWriter {
  public:
   // Instructions [first, end) have a DynamicCode each.
-  ChangingWriter(LoopWriter& writer, uint32_t first, uint32_t end);
+  DynamicShapeWriter(LoopWriter& writer, uint32_t first, uint32_t end);
   void write();
 
  private:
+  static constexpr size_t kMostInOneLoop = 40;  // operations
+  static constexpr size_t kMostPieces = 8;      // that are written in one loop
+
   using Values = std::vector<Value*>;
   // A value of the row, or one that the row reads.
   struct Tensor {
     ElementType type = ElementType::kUndefined;
     Values sizes;
+    Values begins;                            // kSlice: where each axis begins in what it is cut out of; null: at 0
     const plan::DynamicCode* code = nullptr;  // that makes it; null: it is in memory
     uint32_t pc = 0;
     size_t output = 0;
@@ -62,7 +65,7 @@ class LoopWriter::ChangingWriter {
   const Tensor& input(uint32_t pc, size_t i) const { return tensors_.at(inputs_.at(pc)[i]); }
   bool is_handle(uint32_t s) const { return w_.p_.slots[s].storage == plan::Storage::kHandle; }
   Value* number(int64_t n) const { return w_.b_.getInt64(static_cast<uint64_t>(n)); }
-  static bool is_number(const Value* v, int64_t n);
+  static bool is_number(const Value* v, int64_t n) { return IrSizes::is_number(v, n); }
 
   // --- what there is
   void survey();
@@ -79,13 +82,15 @@ class LoopWriter::ChangingWriter {
   void read_sizes(Block* otherwise);
   void add_planned(uint32_t name, uint32_t s, const std::vector<int64_t>& sizes);
   void find_sizes(uint32_t pc);
-  void spread(Tensor& to, uint32_t pc);
-  void slice(Tensor& to, uint32_t pc);
-  void reshape(Tensor& to, uint32_t pc);
-  void put_together(Tensor& to, uint32_t pc);
-  void check(Value* condition) { fits_ = w_.b_.CreateAnd(fits_, condition); }
-  void agree(Value* size, Value* other);
-  Value* as_agreed(Value* size) const;
+  void size_elementwise(Tensor& to, uint32_t pc);
+  void size_reduction(Tensor& to, uint32_t pc);
+  void size_slice(Tensor& to, uint32_t pc);
+  void size_concat(Tensor& to, uint32_t pc);
+  void size_reshape(Tensor& to, uint32_t pc);
+  void size_squeeze(Tensor& to, uint32_t pc);
+  void size_unsqueeze(Tensor& to, uint32_t pc);
+  void size_split(Tensor& to, uint32_t pc);
+  void size_range(Tensor& to, uint32_t pc);
   bool same_sizes(const Tensor& a, const Tensor& b) const;
   void know(Tensor& of, uint32_t s);
   Value* count_of(const Tensor& of) const;
@@ -113,17 +118,16 @@ class LoopWriter::ChangingWriter {
 
   LoopWriter& w_;
   const uint32_t first_, end_;
+  IrSizes sizes_;
   std::map<uint32_t, Tensor> tensors_;                // by name: the slot, or a number of its own behind the slots
   std::map<uint32_t, std::vector<uint32_t>> inputs_;  // names, by instruction
   std::map<std::pair<uint32_t, std::vector<int64_t>>, uint32_t> planned_;  // names, by slot and sizes
   std::vector<uint32_t> order_;                                            // of what the row makes
   std::vector<uint32_t> read_;                                             // handles that it reads
   std::map<uint32_t, Join> joins_;                                         // by reader
-  std::map<Value*, Value*> agreed_;                                        // sizes that are checked to be the same
   std::vector<Piece> pieces_;                                              // to be written in one loop
   std::vector<uint32_t> filled_;                                           // values that these are parts of
   size_t pieces_cost_ = 0;
-  Value* fits_ = nullptr;
   Value* bytes_ = nullptr;  // that are read and written
 };
 
