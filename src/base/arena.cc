@@ -12,8 +12,8 @@ namespace treadle {
 
 namespace {
 
-// Blocks that are not small wait for the next arena: given back to the system, their pages would come back one fault
-// at a time, which costs more than reading a model into them.
+// Blocks that are not small wait for the next arena. If they went back to the system, their pages would come back one
+// fault at a time, which costs more than reading a model into them.
 BlockCache& spare_blocks() {
   constexpr size_t kMost = size_t{16} << 20;
   static BlockCache* const blocks = new BlockCache(kMost);  // never destroyed: arenas may outlive static destructors
@@ -24,11 +24,11 @@ bool may_wait(size_t bytes) {
   return bytes >= Block::kUnit && bytes <= Block::kMaxBytes;
 }
 
-// Who holds much gets blocks of large pages, of which half a block may lie idle.
+// An arena that holds much gets blocks of large pages. Half of such a block may stay unused.
 constexpr size_t kMuch = size_t{8} << 20;
 constexpr size_t kPagedBlock = size_t{4} << 20;
 
-// At least so many bytes; says how many.
+// A new block of at least `bytes`, which is set to the block's size.
 void* new_block(size_t& bytes) {
   if (!may_wait(bytes)) return ::operator new(bytes);
   bytes = (bytes + Block::kUnit - 1) / Block::kUnit * Block::kUnit;
@@ -57,7 +57,7 @@ Arena::~Arena() {
 
 void* Arena::allocate_block(size_t bytes) {
   constexpr size_t kHead = (sizeof(Head) + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
-  // A large piece gets a block of its own, and what is left of the newest one stays in use.
+  // A large piece gets a block of its own, and the rest of the newest block stays in use.
   const bool large = bytes > block_bytes_ / 4;
   size_t size = large ? kHead + bytes : block_bytes_;
   if (size == kLargestBlock) {

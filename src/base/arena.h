@@ -1,6 +1,6 @@
 #pragma once
-// Memory that is handed out piece by piece and given back as a whole. Whoever puts objects with destructors here runs
-// these; the memory itself needs nothing.
+// Memory that is handed out piece by piece and freed as a whole. The arena runs no destructors; the caller runs them
+// for objects that need them.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +23,14 @@ class Arena {
   }
   ~Arena();
 
-  // Never null; `alignment` at most that of std::max_align_t.
+  // Never null. `alignment`: at most that of std::max_align_t.
   void* allocate(size_t bytes, size_t alignment) {
     const uintptr_t start = (next_ + alignment - 1) & ~(alignment - 1);
     if (start > end_ || bytes > end_ - start) return allocate_block(bytes);
     next_ = start + bytes;
     return reinterpret_cast<void*>(start);
   }
-  // Room for `count` objects, which the caller makes.
+  // Uninitialised room for `count` objects.
   template <class T>
   T* room(size_t count) {
     return static_cast<T*>(allocate(count * sizeof(T), alignof(T)));
@@ -45,14 +45,14 @@ class Arena {
     std::memcpy(place, text.data(), text.size());
     return {place, text.size()};
   }
-  // Keeps alive what `other` has handed out.
+  // Takes over the memory of `other`, so that the pieces handed out by `other` stay valid.
   void adopt(Arena&& other);
 
  private:
-  struct Head {  // of a block
+  struct Head {  // at the beginning of a block
     Head* before;
-    size_t bytes;            // with this head
-    MemoryAccount* account;  // that counts them, or null
+    size_t bytes;            // size of the block with this head
+    MemoryAccount* account;  // the account that counts the block, or null
   };
   static constexpr size_t kFirstBlock = size_t{4} << 10;
   static constexpr size_t kLargestBlock = size_t{1} << 20;
@@ -65,9 +65,9 @@ class Arena {
     std::swap(block_bytes_, other.block_bytes_);
   }
 
-  uintptr_t next_ = 0, end_ = 0;  // what is left of the newest block
+  uintptr_t next_ = 0, end_ = 0;  // the rest of the newest block
   Head* newest_ = nullptr;
-  size_t block_bytes_ = kFirstBlock;  // of the next block; they grow up to the largest
+  size_t block_bytes_ = kFirstBlock;  // size of the next block; blocks grow up to the largest
 };
 
 }  // namespace treadle

@@ -1,6 +1,6 @@
 #pragma once
-// Large blocks of memory that were given back lately. The system hands out zeroed pages, one fault for each: for a
-// buffer that lives for one step of folding or one run, this costs more than what is computed in it.
+// A cache of large blocks of memory that were freed lately. The system hands out zeroed pages, one fault each. For a
+// buffer that lives for one step of folding or for one run, the faults cost more than the computation.
 
 #include <array>
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace treadle {
 
-// Memory that knows its size, in one word: the address and, in the bits that its alignment leaves free, the size.
+// A block's address and size in one word: the size is in the bits that the address's alignment leaves free.
 class Block {
  public:
   static constexpr size_t kAlignment = 4096;
@@ -40,11 +40,11 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // A block of at least `bytes`, and at most a quarter more; none when there is none.
+  // A block of at least `bytes` and at most a quarter more; none if the cache has none.
   Block take(size_t bytes);
-  // False when there is no room.
+  // False if the cache is full.
   bool give(Block block);
-  // Takes all blocks out: `drop(block)` for each.
+  // Takes out all blocks, and calls `drop(block)` for each.
   template <class Drop>
   void clear(Drop&& drop) {
     for (auto& place : places_) {
@@ -64,8 +64,8 @@ class BlockCache {
   std::array<std::atomic<uintptr_t>, kPlaces> places_{};  // 0: empty
 };
 
-// Gives what buffers (base/buffer.h) keep in their cache back to the system: for the end of work that needs memory as
-// no run will, such as folding the weights of a model.
+// Frees the blocks in the cache of buffers (base/buffer.h). Called at the end of work that takes more memory than any
+// run will, such as folding the weights of a model.
 void release_idle_blocks();
 
 }  // namespace treadle

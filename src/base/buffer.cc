@@ -18,7 +18,7 @@ namespace treadle {
 
 namespace {
 
-constexpr size_t kCachedBytes = 256 << 10;  // from here on, the faults of fresh memory are worth avoiding
+constexpr size_t kCachedBytes = 256 << 10;  // smaller memory is not cached: its page faults are few
 constexpr size_t kCacheLimit = 32 << 20;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -94,7 +94,8 @@ BufferRef BufferRef::allocate(size_t bytes) {
     return own(data, std::free, data);
   }
   static_assert(sizeof(Buffer) <= kBufferAlignment);
-  // Small pieces are aligned here: allocators keep those of malloc at hand, aligned ones they look for every time.
+  // Small pieces are aligned here: an allocator keeps freed pieces of malloc at hand, but searches for an aligned piece
+  // every time.
   constexpr size_t kSmall = 4 << 10;
   const size_t whole = kBufferAlignment + rounded;
   void* memory =
@@ -110,7 +111,7 @@ BufferRef BufferRef::allocate(size_t bytes) {
 
 namespace {
 
-// Smaller memory is copied faster than mapped.
+// Smaller memory is copied faster than remapped.
 constexpr size_t kLeastMapped = size_t{256} << 10;
 constexpr size_t kPage = 4096;
 
@@ -164,7 +165,7 @@ BufferRef BufferRef::allocate_strings(size_t count) {
   auto* buffer = new (std::nothrow)
       Buffer(reinterpret_cast<std::byte*>(strings.get()), count * sizeof(String), true, drop, strings.get());
   if (!buffer) return {};
-  [[maybe_unused]] const String* const owned = strings.release();  // by the buffer
+  [[maybe_unused]] const String* const owned = strings.release();  // the buffer owns it
   return BufferRef(buffer);
 }
 

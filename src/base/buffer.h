@@ -25,23 +25,23 @@ class Buffer {
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
-  // False for views of memory that must not change (mapped weights, a caller's read-only array).
+  // False for memory that must not change: mapped weights, a caller's read-only array.
   bool writable() const { return writable_; }
-  // Of memory that grows at its end: the bytes in use. Whoever holds the value that ends there may append in place;
-  // values that end earlier stay as they are.
+  // Memory that grows at its end: the number of bytes in use. A value that ends there may be appended to in place.
+  // Values that end earlier stay as they are.
   size_t used() const { return used_; }
   void set_used(size_t bytes) { used_ = bytes; }
-  // Nobody appends any more: the buffer leaves the run that made it.
+  // Forbids further appending: the buffer leaves the run that made it.
   void seal() { used_ = SIZE_MAX; }
-  // Counts `bytes`, which were added to `account` before, until this buffer goes. Once.
+  // The buffer subtracts `bytes` from `account` when it is freed. The caller has added them. May be called once.
   void count_on(MemoryAccount& account, size_t bytes) {
     account_ = &account;
     counted_ = bytes;
   }
   void count_more(size_t bytes) { counted_ += bytes; }
   bool is_counted_on(const MemoryAccount& account) const { return account_ == &account; }
-  // Makes memory of BufferRef::allocate_growable `bytes` long, its contents kept, where nobody else refers to it; the
-  // address may change. False where that cannot be.
+  // Makes memory of BufferRef::allocate_growable `bytes` long, and keeps its contents; the address may change. False if
+  // there is another reference, or no memory; then nothing has changed.
   bool grow(size_t bytes);
   bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
 
@@ -61,11 +61,11 @@ class Buffer {
   size_t used_ = SIZE_MAX;
   Release release_;
   void* context_;
-  MemoryAccount* account_ = nullptr;  // which what is counted on it keeps alive
+  MemoryAccount* account_ = nullptr;  // kept alive by the bytes that are counted on it
   size_t counted_ = 0;
   std::atomic<uint32_t> references_{1};
   bool writable_;
-  bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
+  bool in_place_ = false;  // the bytes lie directly behind this object, in the same allocation
 };
 
 class BufferRef {
@@ -79,15 +79,15 @@ class BufferRef {
   }
   ~BufferRef() { release(); }
 
-  // 64-byte aligned, uninitialised. Null when the memory cannot be had.
+  // Uninitialised memory, aligned to 64 bytes. Null if there is none.
   static BufferRef allocate(size_t bytes);
-  // The same, made to grow.
+  // As allocate(), for memory that Buffer::grow may extend.
   static BufferRef allocate_growable(size_t bytes);
   // `count` empty String objects (base/counted.h).
   static BufferRef allocate_strings(size_t count);
-  // Memory of somebody else; `release(context)` runs when the last reference goes (may be null: it outlives us).
+  // Memory of the caller. `release(context)` runs when the last reference goes; null if the memory is never freed.
   static BufferRef wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context);
-  // A view of a part of `owner`, which it keeps alive.
+  // A view of a part of `owner`, which the view keeps alive.
   static BufferRef view(BufferRef owner, size_t offset, size_t bytes);
 
   explicit operator bool() const { return buffer_ != nullptr; }

@@ -16,7 +16,7 @@ struct Registers {
   uint32_t a = 0, b = 0, c = 0, d = 0;
 };
 
-// The leaf that lists caches one by one: Intel's, or AMD's, whose own leaf 4 is empty.
+// The CPUID leaf that describes each cache: Intel's, or AMD's, whose leaf 4 is empty.
 uint32_t leaf_of_caches() {
   constexpr uint32_t kIntel = 4, kAmd = 0x8000'001D;
   Registers r;

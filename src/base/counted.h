@@ -1,6 +1,6 @@
 #pragma once
-// Containers whose memory counts as that of tensors does (base/memory_account.h): texts, and what a kernel needs for as
-// long as it works where data decides how much that is.
+// Containers whose memory is counted on an account, as tensors are (base/memory_account.h): texts, and working memory
+// of kernels whose size depends on data.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace treadle {
 
-// Counted on the scope of this thread, where there is one. Throws MemoryRefused and std::bad_alloc.
+// Counts on the MemoryScope of this thread, if there is one. Throws MemoryRefused and std::bad_alloc.
 void* allocate_counted(size_t bytes);
 void release_counted(void* memory, size_t bytes) noexcept;
 
-// For containers whose size data decides: their memory counts as that of tensors does.
+// Allocator of counted containers.
 template <class T>
 class CountedAllocator {
  public:

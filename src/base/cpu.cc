@@ -45,11 +45,11 @@ bool has_kernels(Isa isa) {
 
 namespace {
 
-// By number: whether processor and operating system support it.
+// By instruction set: whether processor and operating system support it.
 std::array<bool, kIsaCount> supported() {
   std::array<bool, kIsaCount> found = {true};
 #if defined(TREADLE_HAS_AVX2_KERNELS) || defined(TREADLE_HAS_AVX512_KERNELS)
-  __builtin_cpu_init();  // asks the operating system about the wide registers, too
+  __builtin_cpu_init();  // also checks that the operating system saves the wide registers
   found[1] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
              __builtin_cpu_supports("bmi2");  // every processor with AVX2 has F16C
   found[2] = found[1] && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -24,7 +24,7 @@ std::optional<std::string> read_small_file(const std::string& path) {
   return text;
 }
 
-// The number that `text` begins with; what follows it stays in `text`. "max" and the like are no number.
+// Removes a number from the front of `text`. Nothing for "max" and other words.
 std::optional<int64_t> take_number(std::string_view& text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   int64_t number = 0;
@@ -39,7 +39,7 @@ int to_cpus(std::optional<int64_t> quota, std::optional<int64_t> period) {
   return static_cast<int>(std::min<int64_t>((*quota - 1) / *period + 1, INT_MAX));
 }
 
-// The quota that one group has of its own: "max 100000" or "150000 100000" in version 2, two files in version 1.
+// The quota of one group itself: "max 100000" or "150000 100000" in version 2, two files in version 1.
 int quota_of(const std::string& folder, bool version2) {
   if (version2) {
     const auto text = read_small_file(folder + "/cpu.max");
@@ -66,7 +66,7 @@ int smallest_quota(const std::string& mount, std::string group, bool version2) {
   }
 }
 
-// "cpu" among "cpu,cpuacct".
+// Whether the list, such as "cpu,cpuacct", holds "cpu".
 bool names_cpu(std::string_view controllers) {
   while (!controllers.empty()) {
     const size_t comma = controllers.find(',');
@@ -78,7 +78,7 @@ bool names_cpu(std::string_view controllers) {
 
 int affinity_cpus() {
 #ifdef __linux__
-  // Machines with more CPUs than cpu_set_t has room for want a larger mask.
+  // A machine with more CPUs than cpu_set_t has room for needs a larger mask.
   for (int room = 1024; room <= 1 << 20; room *= 4) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(CPU_ALLOC(static_cast<size_t>(room)),
                                                                 [](cpu_set_t* set) { CPU_FREE(set); });

@@ -1,5 +1,5 @@
 #pragma once
-// How many CPUs the process may use.
+// The number of CPUs that the process may use.
 
 #include <optional>
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace treadle {
 
-// The CPUs of the process's affinity mask, or fewer where a cgroup's quota (v1 or v2) allows less, rounded up; at least
-// 1. Asked once.
+// The CPUs of the process's affinity mask, or fewer if a cgroup's quota (v1 or v2) allows less, rounded up; at least 1.
+// Read once.
 int available_cpus();
 
-// The smallest quota on the way from the process's cgroup to the root, in CPUs, rounded up; 0 where there is none.
+// The smallest quota on the path from the process's cgroup to the root, in CPUs, rounded up; 0 if there is none.
 // `membership`: contents of /proc/self/cgroup; `mount`: where cgroups are mounted (/sys/fs/cgroup). A container sees
-// its own group as the root, whatever `membership` says, so groups that are not there are looked up at the root.
+// its own group as the root, whatever `membership` says, so a group that does not exist is looked up at the root.
 int cgroup_cpus(std::string_view membership, const std::string& mount);
 
-// The number of threads that a text says in the way of OpenMP's variable OMP_NUM_THREADS: a positive number, or a list
-// of them by level of nesting ("4,2"), of which the first counts. Nothing for any other text.
+// Parses a value of OMP_NUM_THREADS: a positive number, or a list with a number for each level of nesting ("4,2"),
+// whose first number counts. Nothing for any other text.
 std::optional<int> omp_threads(std::string_view text);
 
 }  // namespace treadle

@@ -13,7 +13,7 @@ constexpr std::array<uint64_t, 8> kStart = {0x6a09e667f3bcc908, 0xbb67ae8584caa7
                                             0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
                                             0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
 
-// Which word of the block each half of a mixing takes, by round; the last two rounds are the first two.
+// By round: the message words that each half of a mixing takes. The last two rounds repeat the first two.
 constexpr uint8_t kOrder[10][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
     {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
@@ -33,7 +33,7 @@ constexpr uint8_t kOrder[10][16] = {
   v[b] = std::rotr(v[b] ^ v[c], 63);
 }
 
-// With the order of words known, all of it stays in registers.
+// With the order of words known at compile time, the whole state stays in registers.
 template <size_t kRound>
 void run_round(uint64_t* v, const uint64_t* words) {
   constexpr const auto& order = kOrder[kRound % 10];
@@ -82,7 +82,7 @@ void Digester::compress(const uint8_t* block, bool last) {
   for (size_t i = 0; i < 8; ++i) state_[i] ^= v[i] ^ v[i + 8];
 }
 
-// The last block is compressed by finish(), so a full one waits for what follows.
+// finish() compresses the last block, so a full block waits for further bytes.
 Digester& Digester::add(std::span<const std::byte> bytes) {
   const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
   size_t left = bytes.size();

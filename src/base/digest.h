@@ -1,6 +1,5 @@
 #pragma once
-// Digests of contents (BLAKE2b, RFC 7693, without a key): what differs has another one, also where somebody looks for
-// two that have the same.
+// Digests of contents (BLAKE2b, RFC 7693, without a key). Collisions cannot be found on purpose.
 
 #include <array>
 #include <cstddef>
@@ -22,13 +21,13 @@ class Digester {
 
   Digester& add(std::span<const std::byte> bytes);
   Digester& add(std::string_view text) { return number(text.size()).add(std::as_bytes(std::span(text))); }
-  // Numbers, bools and enumerators: seven bits a byte, from the lowest on, as many as it takes.
+  // Numbers, bools and enumerators as variable-length integers: seven bits a byte, lowest first.
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   Digester& number(T value) {
     constexpr size_t kMost = 10;
     const auto wide = static_cast<uint64_t>(value);
-    if (filled_ + kMost <= kBlock) {  // most of what is digested is numbers, which this makes twice as fast
+    if (filled_ + kMost <= kBlock) {  // most of the input is numbers; this makes them twice as fast
       filled_ += put_number(wide, buffer_.data() + filled_);
       return *this;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that is kept once, however many hold equal bytes: finds what lives and has the same bytes.
+// Shares objects with equal bytes: finds a living object whose bytes are the same.
 
 #include <cstring>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace treadle {
 
-// Some of the bytes, so that large memory is read whole only beside what is likely to be equal.
+// Hashes samples of the bytes. Large memory is read whole only to compare it with a likely match.
 inline uint64_t sampled_hash(std::string_view bytes) {
   constexpr size_t kSample = 256, kSamples = 16;
   uint64_t hash = process_seed() ^ bytes.size();
@@ -24,13 +24,13 @@ inline uint64_t sampled_hash(std::string_view bytes) {
   return hash;
 }
 
-// `T` has a member bytes(), a view of what it holds, and takes itself out (`remove`) when it goes. Bytes are compared
-// in full: who chooses contents cannot make them another's.
+// `T` has a member bytes(), and its destructor calls `remove`. Matches are compared in full, so an attacker who chooses
+// contents cannot make two objects share.
 template <class T>
 class EqualBytes {
  public:
-  // What lives and has these bytes and is `fit(T)`; else what `make()` gives, a shared pointer, which is found from now
-  // on.
+  // A living object with these bytes for which `fit(object)` holds. Otherwise the shared pointer that `make()` returns,
+  // which later calls find.
   template <class Fit, class Make>
   std::shared_ptr<T> find_or_add(std::string_view bytes, Fit&& fit, Make&& make) {
     const uint64_t hash = sampled_hash(bytes);
@@ -43,7 +43,7 @@ class EqualBytes {
       if (!made) made = make();
       const NoFork whole;
       const std::lock_guard lock(mutex_);
-      if (changes != added_) continue;  // another thread may have made the same meanwhile
+      if (changes != added_) continue;  // another thread may have made the same object meanwhile
       entries_.emplace(hash, made);
       ++added_;
       return made;

@@ -1,6 +1,6 @@
 #pragma once
-// The narrow float formats of ONNX, converted to and from float one value at a time. All constexpr and without branches
-// where loops over them should become vector code. Rounding is to nearest, ties to even.
+// Conversions between float and the narrow float formats of ONNX, one value at a time. All are constexpr, and have no
+// branches where loops over them should become vector code. Rounding is to nearest, ties to even.
 
 #include <bit>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace treadle {
 
 namespace formats {
 
-// What a format does beyond its finite values.
+// The values of a format beside its finite ones.
 enum class Specials : uint8_t {
   kIeee,          // infinities and NaNs at the highest exponent
   kNanOnly,       // one NaN pattern per sign (all ones), no infinity
@@ -54,14 +54,14 @@ inline constexpr Layout kFloat6e2m3{2, 3, 1, Specials::kNone};
 inline constexpr Layout kFloat6e3m2{3, 2, 3, Specials::kNone};
 inline constexpr Layout kFloat4e2m1{2, 1, 1, Specials::kNone};
 
-// `saturate`: what is too large, infinities included, becomes the largest finite value; otherwise infinity, or NaN in
-// formats without one. kNone saturates always, and has -0 for NaN.
+// `saturate`: a value that is too large, infinities included, becomes the largest finite value. Otherwise it becomes
+// infinity, or NaN in a format without infinity. A format with kNone always saturates, and turns NaN into -0.
 template <Layout kLayout, bool kSaturate>
 constexpr uint32_t encode(float value) {
   constexpr int kShift = 23 - kLayout.mantissa_bits;
   constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kLayout.bias) << 23;
   constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(128 - kLayout.bias) << 23;
-  // Adding this float puts the rounding of subnormals where the format's last bit is.
+  // Adding this float rounds a subnormal at the format's last bit.
   constexpr uint32_t kSubnormalMagic = static_cast<uint32_t>(128 - kLayout.bias + kShift) << 23;
   constexpr bool kSaturates = kSaturate || kLayout.specials == Specials::kNone;
   constexpr uint32_t kOverflow = kSaturates                            ? kLayout.largest()
@@ -84,7 +84,7 @@ constexpr uint32_t encode(float value) {
     code |= sign;
   }
   uint32_t nan = kLayout.nan();
-  if constexpr (kLayout.specials == Specials::kIeee) {  // keeps what fits of the payload
+  if constexpr (kLayout.specials == Specials::kIeee) {  // keeps the part of a NaN's payload that fits
     nan |= (magnitude >> kShift) & ((uint32_t{1} << kLayout.mantissa_bits) - 1);
   }
   if constexpr (kLayout.specials == Specials::kIeee || kLayout.specials == Specials::kNanOnly) nan |= sign;
@@ -140,13 +140,13 @@ constexpr float e8m0_to_float(uint8_t code) {
   return std::bit_cast<float>(bits);
 }
 
-// The sign is ignored. Nearest takes ties up. Saturating, zero and what is below the smallest power give that, infinity
-// and what is above the largest give that one; otherwise both are NaN.
+// The sign is ignored. kNearest rounds ties up. With `saturate`, zero and values below the smallest power become the
+// smallest power, infinity and values above the largest power the largest; without it, these become NaN.
 constexpr uint8_t float_to_e8m0(float value, E8m0Rounding rounding, bool saturate) {
   const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return 255;
   if (magnitude < 0x00400000u) return saturate ? 0 : 255;
-  // Subnormals at or above 2^-127 as if their exponent were -127 and their mantissa one bit shorter.
+  // A subnormal at or above 2^-127 is treated as if its exponent were -127 and its mantissa one bit shorter.
   const bool subnormal = magnitude < 0x00800000u;
   const uint32_t exponent = magnitude >> 23;
   const uint32_t fraction = subnormal ? (magnitude & 0x003fffffu) << 1 : magnitude & 0x007fffffu;
@@ -156,8 +156,8 @@ constexpr uint8_t float_to_e8m0(float value, E8m0Rounding rounding, bool saturat
   return static_cast<uint8_t>(code < 255 ? code : saturate ? 254 : 255);
 }
 
-// To float, so that rounding the result once more to a format at least two bits shorter is as good as rounding `value`
-// itself: what is not exact gets its last bit set.
+// Rounds to odd: an inexact result gets its last bit set. Rounding the result again to a format that is at least two
+// bits shorter gives the same as rounding `value` itself.
 constexpr float double_to_float_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = static_cast<double>(nearest);
@@ -165,7 +165,7 @@ constexpr float double_to_float_odd(double value) {
   const bool inexact = back != value && value == value;
   const double magnitude = value < 0 ? -value : value;
   const double back_magnitude = back < 0 ? -back : back;
-  bits -= inexact && back_magnitude > magnitude ? 1 : 0;  // towards zero; from infinity to the largest
+  bits -= inexact && back_magnitude > magnitude ? 1 : 0;  // towards zero; from infinity to the largest finite value
   bits |= inexact ? 1 : 0;
   return std::bit_cast<float>(bits);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Long work on one thread, with questions in between whether it should stop (base/stop.h). Work whose parts do not
-// depend on each other is better shared: base/thread_pool.h.
+// Long work on one thread that asks in between whether to stop (base/stop.h). Work with independent parts is better
+// shared among threads: base/thread_pool.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace treadle {
 
-// fn(begin, end) over [0, units), in order; `ns_per_unit` is a rough estimate. `stop` counts from loop to loop where
-// there are many. False: it was told to stop, and what is left is not done; fn may return false too, to end early.
+// Calls fn(begin, end) over [0, units), in order. `ns_per_unit`: a rough estimate. `stop` may be shared by successive
+// loops. False: the work was told to stop before the end, or fn returned false.
 template <class Fn>
 bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
   const auto goes_on_after = [&](int64_t begin, int64_t end) {
@@ -41,12 +41,12 @@ bool in_pieces(int64_t units, double ns_per_unit, Fn&& fn) {
   return in_pieces(units, ns_per_unit, stop, fn);
 }
 
-// About what a byte takes that is read, written, or comes fresh from the system.
+// A rough estimate for reading, writing or first touching a byte.
 inline constexpr double kByteNs = 0.1;
 
 inline bool copy_in_pieces(void* to, const void* from, size_t bytes) {
   if (static_cast<double>(bytes) * kByteNs <= kShortNs) {
-    if (bytes != 0) std::memcpy(to, from, bytes);  // nothing may be at null
+    if (bytes != 0) std::memcpy(to, from, bytes);  // either address may be null when there are no bytes
     return true;
   }
   return in_pieces(static_cast<int64_t>(bytes), kByteNs, [&](int64_t begin, int64_t end) {

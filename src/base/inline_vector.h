@@ -1,5 +1,5 @@
 #pragma once
-// A vector whose first N elements need no allocation. For shapes, operand lists and the like.
+// A vector whose first N elements need no allocation, for shapes, operand lists and the like.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace treadle {
 
-// Whether an object moves by its bytes, the original being forgotten. To be said of types that this is true of without
-// being plain data.
+// Whether an object can be moved by copying its bytes and forgetting the original. Specialise for types of which this
+// is true although they are not trivially copyable.
 template <class T>
 inline constexpr bool kMovesByBytes = std::is_trivially_copyable_v<T>;
 
@@ -93,7 +93,7 @@ class InlineVector {
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) {
-      T value(std::forward<Args>(args)...);  // may refer to an element of ours
+      T value(std::forward<Args>(args)...);  // made first, as `args` may refer to an element of this vector
       grow(capacity_ * 2);
       return *new (data_ + size_++) T(std::move(value));
     }
@@ -160,7 +160,7 @@ class InlineVector {
     capacity_ = N;
   }
   static constexpr size_t kFewBytes = 128;
-// All bytes, whether in use or not: a fixed number of them takes a few instructions.
+// Copies the whole inline storage: a fixed number of bytes takes a few instructions.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -169,7 +169,7 @@ class InlineVector {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
-  // False, with nothing done, where elements have to be copied one by one.
+  // False, with nothing done, if elements have to be copied one by one.
   bool copy_inline(const InlineVector& other) {
     if constexpr (std::is_trivially_copyable_v<T> && sizeof(storage_) <= kFewBytes) {
       if (!is_inline() || !other.is_inline()) return false;
@@ -180,7 +180,8 @@ class InlineVector {
       return false;
     }
   }
-  // Into memory that holds nothing. Most are a few numbers, for which a call takes longer than the copy.
+  // The memory at the end holds no objects yet. Most vectors hold a few numbers, for which a call to memcpy takes
+  // longer than the copy.
   template <class It>
   void copy_elements(It first, size_t count) {
     if constexpr (std::is_trivially_copyable_v<T> && std::contiguous_iterator<It>) {

@@ -1,5 +1,5 @@
 #pragma once
-// JSON as reports are written in.
+// Writing JSON for reports.
 
 #include <concepts>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace treadle {
 
-// A string; what is not UTF-8 becomes U+FFFD.
+// A JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(std::string_view text);
-// A number with as many digits as it takes, null where it is none.
+// The shortest digits that give the same number; null for NaN and infinities.
 std::string json_number(double value);
-std::string json_array(const std::vector<std::string>& items);  // of JSON texts
+std::string json_array(const std::vector<std::string>& items);  // of items that are JSON already
 
-// Members in the order in which they are added.
+// Keeps members in the order in which they are added.
 class JsonObject {
  public:
   JsonObject& raw(std::string_view key, std::string_view json);

@@ -17,7 +17,7 @@ void Limits::begin(const WorkLimits& limits, std::string_view work, Clock::time_
   interrupted_.store(false, std::memory_order_relaxed);
   next_interrupt_ = {};
   if (limits.time_limit_s > 0) {
-    // A limit of many years is none; it would not fit into the clock.
+    // A limit of more years than the clock can hold counts as none.
     constexpr double kLongest = 1e9;
     const std::chrono::duration<double> seconds(std::min(limits.time_limit_s, kLongest));
     if (since == Clock::time_point()) since = Clock::now();
@@ -32,7 +32,7 @@ Limits::Reached Limits::reached() const {
   const auto now = Clock::now();
   if (limits_.time_limit_s > 0 && now > deadline_) return Reached::kTime;
   if (!limits_.interrupted || std::this_thread::get_id() != owner_) return Reached::kNothing;
-  // Short work never asks: the question may cost more than the work.
+  // Short work never calls the caller's function, which may cost more than the work.
   if (next_interrupt_ == Clock::time_point()) next_interrupt_ = now + kBetweenInterrupts;
   if (now <= next_interrupt_) return Reached::kNothing;
   next_interrupt_ = now + kBetweenInterrupts;

@@ -1,5 +1,5 @@
 #pragma once
-// What bounds a piece of work of the caller's (a run, loading a model), and the clock that runs while it goes on.
+// Limits of a piece of work for the caller (a run, loading a model), and the clock that runs meanwhile.
 
 #include <atomic>
 #include <chrono>
@@ -15,27 +15,28 @@ namespace treadle {
 
 struct WorkLimits {
   const std::atomic<bool>* cancel = nullptr;  // another thread sets it
-  bool (*interrupted)(void*) = nullptr;       // asked about every 5 ms, from the thread that works (signal checks)
+  bool (*interrupted)(void*) = nullptr;       // called about every 5 ms on the thread that works; returns true to stop
+                                              // (signal checks)
   void* interrupted_context = nullptr;
   double time_limit_s = 0;  // 0: none
   size_t memory_limit = 0;  // bytes; 0: what the machine has left (base/memory_account.h)
 };
 
-// One piece of work under its limits. Everything but time and flags is counted elsewhere.
+// The limits of time and the caller's flags for one piece of work. Memory and iterations are counted elsewhere.
 class Limits {
  public:
   Limits() = default;
   using Clock = std::chrono::steady_clock;
 
-  // The work begins, on the calling thread. `work`: what errors call it ("run"). `since`: when its time began; left
-  // out, now.
+  // Begins the work on the calling thread. `work`: its name in errors ("run"). `since`: when its time began; the
+  // default is now.
   void begin(const WorkLimits& limits, std::string_view work, Clock::time_point since = {});
 
-  // The error that a limit has become. Asks the caller's questions, so only on the thread that began.
+  // The error of a limit that was reached. May call the caller's function, so only on the thread that began the work.
   Status check() const;
-  // The same question from any thread of the work; `interrupted` is asked on the one that began.
+  // Whether a limit was reached, from any thread of the work. Only the thread that began the work calls `interrupted`.
   bool should_stop() const { return reached() != Reached::kNothing; }
-  // Nothing to ask while there is nothing that could stop the work.
+  // Empty if nothing can stop the work.
   StopCheck stop_check() const;
 
  private:
@@ -46,9 +47,9 @@ class Limits {
   std::string_view work_ = "work";
   std::thread::id owner_;
   Clock::time_point deadline_;
-  // An interrupt is told once; that it came is kept.
+  // The caller reports an interrupt once, so it is remembered here.
   mutable std::atomic<bool> interrupted_{false};
-  mutable Clock::time_point next_interrupt_;  // of the owner's
+  mutable Clock::time_point next_interrupt_;  // used by the thread that began the work
 };
 
 }  // namespace treadle

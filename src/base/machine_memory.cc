@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostRead = size_t{1} << 14;
 
-// Of a small file of the system's; empty when it cannot be read.
+// The contents of a small system file; empty if it cannot be read.
 std::string contents(const std::string& path) {
   std::string text(kMostRead, '\0');
   size_t read = 0;
@@ -29,7 +29,8 @@ std::string contents(const std::string& path) {
   return text;
 }
 
-// The number after `key`, which begins a line; of an empty key the first word. None: "max", or no such line.
+// The number after `key`, which begins a line; with an empty key the first word. None for "max", or without such a
+// line.
 std::optional<size_t> number(std::string_view text, std::string_view key) {
   while (!text.starts_with(key)) {
     const size_t end = text.find('\n');
@@ -43,7 +44,8 @@ std::optional<size_t> number(std::string_view text, std::string_view key) {
   return value;
 }
 
-// Of one group: its limit less what it uses, where what it could give back at once (files read) does not count.
+// The memory left to one group: its limit less its usage. Usage excludes what the system can reclaim at once (cached
+// files).
 size_t left_in(const std::string& folder, const char* limit_file, const char* usage_file, const char* reclaimable) {
   const auto limit = number(contents(folder + limit_file), ""), usage = number(contents(folder + usage_file), "");
   if (!limit || !usage) return SIZE_MAX;
@@ -52,8 +54,8 @@ size_t left_in(const std::string& folder, const char* limit_file, const char* us
   return *limit - std::min(used, *limit);
 }
 
-// Groups lie inside of each other, and each limits those in it. Within a container, the path that the process is told
-// may begin above what is mounted: then the folder itself is the process's group.
+// Groups are nested, and each limits all groups inside. In a container, the process's path may begin above the mounted
+// folder; then the mounted folder itself is the process's group.
 size_t left_in_groups(const std::string& root, std::string_view path, const char* limit_file, const char* usage_file,
                       const char* reclaimable) {
   size_t left = left_in(root, limit_file, usage_file, reclaimable);
@@ -69,7 +71,7 @@ size_t left_in_groups(const std::string& root, std::string_view path, const char
 size_t machine_memory_left(const std::string& proc, const std::string& cgroups) {
   size_t left = SIZE_MAX;
   if (const auto kilobytes = number(contents(proc + "/meminfo"), "MemAvailable:")) left = *kilobytes << 10;
-  // A line for each hierarchy: "0::/path" of version 2, "4:memory:/path" of version 1.
+  // One line for each hierarchy: "0::/path" in version 2, "4:memory:/path" in version 1.
   const std::string groups = contents(proc + "/self/cgroup");
   for (std::string_view rest = groups; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -95,7 +97,7 @@ size_t machine_memory_left() {
 
 size_t resident_memory() {
 #if defined(__linux__)
-  // Pages: of the program, resident, of these shared with files.
+  // In pages: the whole program, its resident part, and the part of that which is shared with files.
   unsigned long long program = 0, resident = 0, shared = 0;
   if (std::sscanf(contents("/proc/self/statm").c_str(), "%llu %llu %llu", &program, &resident, &shared) != 3) return 0;
   return static_cast<size_t>(resident - std::min(shared, resident)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));

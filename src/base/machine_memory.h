@@ -6,15 +6,14 @@
 
 namespace treadle {
 
-// Bytes that can still be used before the system begins to end processes: what the machine has available, or less where
-// a control group of the process grants less. SIZE_MAX where the system does not tell. Reads a few small files.
+// Bytes that can be used before the system begins to end processes: the machine's available memory, or less if a
+// control group of the process allows less. SIZE_MAX if the system does not tell. Reads a few small files.
 size_t machine_memory_left();
 
-// The same from other files, for tests: a folder that has the files of /proc (meminfo, self/cgroup), and one with those
-// of /sys/fs/cgroup.
+// For tests: reads the given folders in place of /proc (meminfo, self/cgroup) and /sys/fs/cgroup.
 size_t machine_memory_left(const std::string& proc, const std::string& cgroups);
 
-// Bytes of this process that lie in memory and belong to nothing else.
+// Resident bytes of this process that are not shared with files.
 size_t resident_memory();
 
 }  // namespace treadle

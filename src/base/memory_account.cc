@@ -12,13 +12,13 @@ namespace treadle {
 namespace {
 
 constexpr size_t kNeverRefused = 4096;
-// The machine is asked once for so much, not for every tensor.
+// The machine's free memory is read once for so many bytes, not for every tensor.
 constexpr size_t kGrantBytes = size_t{64} << 20;
-// What the machine keeps for everybody else.
+// Left free for other processes.
 constexpr size_t kKeptFree = size_t{128} << 20;
 
-// What all accounts of the process hold, each to the megabyte below: some of it was granted, but has not been written
-// to yet, so the system takes it for free.
+// The sum over all accounts of the process, each rounded down to a megabyte. Granted memory that has not been written
+// to still looks free to the system.
 constexpr size_t kMegabyte = size_t{1} << 20;
 std::atomic<size_t> held_megabytes{0};
 
@@ -108,11 +108,11 @@ void MemoryAccount::add(size_t bytes) {
 }
 
 void MemoryAccount::subtract(size_t bytes) {
-  if (bytes == 0) return;  // nothing kept the account alive
+  if (bytes == 0) return;  // nothing was counted, so nothing kept the account alive
   if (whole_) {
     whole_->subtract(bytes);
   } else {
-    tell((live_.load(std::memory_order_relaxed) - bytes) & (kHeld - 1));  // before the account may go
+    tell((live_.load(std::memory_order_relaxed) - bytes) & (kHeld - 1));  // before the account may be destroyed
   }
   let_go(bytes);
 }
@@ -121,8 +121,8 @@ MemoryAccount::~MemoryAccount() {
   tell(0);
 }
 
-// Accounts differ in what they last told, so what all of them hold stays right whatever the pieces are in which memory
-// is added and subtracted. Threads that tell at once may leave a number that is older: until the next one, or the end.
+// Each account adds the difference to what it reported last, so the sum stays right in whatever pieces memory comes and
+// goes. Threads that report at once may leave an older number, until the next report or the end.
 void MemoryAccount::tell(size_t held) {
   const size_t megabytes = held / kMegabyte;
   if (told_.load(std::memory_order_relaxed) == megabytes) return;
@@ -163,7 +163,7 @@ bool MemoryScope::fits(size_t bytes) const {
 
 namespace {
 
-// In front of counted memory: its account, or null.
+// In front of counted memory: the pointer to its account, or null.
 constexpr size_t kCountedHeader = alignof(std::max_align_t);
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// What the tensors and the temporary memory of a piece of work take, counted until the last reference to them goes,
-// wherever that is, and what they may take.
+// Counts the tensors and the temporary memory of a piece of work until the last reference to each goes, and bounds the
+// count.
 
 #include <atomic>
 #include <cstddef>
@@ -16,35 +16,35 @@ namespace treadle {
 
 class MemoryAccount {
  public:
-  // `whole`: the account of the work that this is a part of; what is taken here is taken there as well. An account
-  // lives as long as somebody holds it, or something is counted on it.
+  // `whole`: the account of the larger work that this is a part of; bytes counted here are counted there as well. An
+  // account lives as long as it has an owner or counts any bytes.
   static std::shared_ptr<MemoryAccount> make(std::shared_ptr<MemoryAccount> whole = nullptr);
   MemoryAccount(const MemoryAccount&) = delete;
   MemoryAccount& operator=(const MemoryAccount&) = delete;
 
-  // Work begins that may take `limit` bytes, `elsewhere` of which it holds in memory that is not counted here. A limit
-  // of 0: what the machine, or a control group of the process, has left when much is asked for, so that an error comes
-  // before the system ends the process.
+  // Begins work that may take `limit` bytes, of which it holds `elsewhere` in memory that is not counted here. Limit 0:
+  // a large request is compared with what the machine, or a control group of the process, has left, so that an error
+  // comes before the system ends the process.
   void begin(size_t limit, size_t elsewhere = 0);
-  // Whether so much more may be taken.
+  // Whether the work may take `bytes` more.
   bool fits(size_t bytes);
-  // What may still be taken.
+  // How many bytes the work may still take.
   size_t room() const;
-  // The error of what did not fit; `what`: "a tensor of shape [3,4]".
+  // The error of a request that does not fit. `what`: such as "a tensor of shape [3,4]".
   Status refusal(size_t bytes, std::string_view what) const;
 
-  // Memory that is counted while it lives, on `account`, which lives as long. Null when it cannot be had.
+  // Memory that is counted on `account` as long as it lives. Null if it is refused.
   static BufferRef allocate(const std::shared_ptr<MemoryAccount>& account, size_t bytes);
 
   static BufferRef allocate_growable(const std::shared_ptr<MemoryAccount>& account, size_t bytes);
 
-  // The same memory made so much longer, where it is counted on `account` and can grow in place (Buffer::grow).
+  // Makes memory `bytes` long that is counted on `account` (Buffer::grow). False if that is not possible.
   static bool grow(MemoryAccount& account, Buffer& memory, size_t bytes);
 
-  // `memory`, new and whose bytes have been added before, counted while it lives.
+  // Counts new `memory` as long as it lives. The caller has added its bytes (`added`) before.
   static BufferRef adopt(const std::shared_ptr<MemoryAccount>& account, BufferRef memory, size_t added);
 
-  // For memory that is allocated elsewhere.
+  // For memory that other code allocates.
   void add(size_t bytes);
   void subtract(size_t bytes);
 
@@ -53,7 +53,7 @@ class MemoryAccount {
   void reset_peak() { peak_.store(live(), std::memory_order_relaxed); }
 
  private:
-  // Counted with the bytes while somebody holds the account, so that one number says when nobody needs it.
+  // Added to the count while the account has an owner, so that one number tells when the account can be freed.
   static constexpr size_t kHeld = size_t{1} << 62;
 
   explicit MemoryAccount(std::shared_ptr<MemoryAccount> whole) : whole_(std::move(whole)) {}
@@ -65,13 +65,13 @@ class MemoryAccount {
   const std::shared_ptr<MemoryAccount> whole_;
   std::atomic<size_t> live_{kHeld}, peak_{0};
   size_t limit_ = 0, elsewhere_ = 0;
-  std::atomic<size_t> told_{0};     // megabytes that are counted among those of the process
-  std::atomic<size_t> granted_{0};  // without a limit: up to here the machine need not be asked
+  std::atomic<size_t> told_{0};     // megabytes reported to the sum of the process
+  std::atomic<size_t> granted_{0};  // without a limit: the machine is not asked again before the count exceeds this
 };
 
-// While it lives, `Tensor::allocate` and CountedAllocator on its thread count on an account and take what that lets
-// them. Small tensors are counted but never refused, for code that makes a scalar has no way to fail: who opens a scope
-// looks at the account from time to time.
+// While a scope lives, `Tensor::allocate` and CountedAllocator on its thread count on an account, and fail if the
+// account refuses. Small tensors are counted but never refused, since code that makes a scalar has no way to fail. So
+// the code that opens a scope has to look at the account from time to time.
 class MemoryScope {
  public:
   enum class Refuses : bool { kNothing, kWhatDoesNotFit };
@@ -82,9 +82,9 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  // The innermost one of this thread; null outside of all.
+  // The innermost scope of this thread; null if there is none.
   static const MemoryScope* current();
-  // Lends this thread another's scope, and returns the one before.
+  // Makes `scope`, which may be another thread's, current on this thread. Returns the one before.
   static const MemoryScope* exchange(const MemoryScope* scope);
 
   bool fits(size_t bytes) const;
@@ -97,20 +97,20 @@ class MemoryScope {
   const MemoryScope* const outer_;
 };
 
-// What CountedAllocator throws where the account of its thread's scope refuses.
+// Thrown by CountedAllocator if the account of the thread's scope refuses.
 class MemoryRefused final : public std::bad_alloc {
  public:
   MemoryRefused(std::shared_ptr<MemoryAccount> account, size_t bytes) : account_(std::move(account)), bytes_(bytes) {}
   const char* what() const noexcept override { return "the memory limit was reached"; }
   Status status(std::string_view what) const { return account_->refusal(bytes_, what); }
-  size_t bytes() const { return bytes_; }  // that were asked for
+  size_t bytes() const { return bytes_; }  // the size of the refused request
 
  private:
   std::shared_ptr<MemoryAccount> account_;
   size_t bytes_;
 };
 
-// Runs `work`, which returns a Status; that it was refused memory, for `what`, is its error.
+// Calls `work`, which returns a Status. Turns refused memory, called `what` in the message, into an error.
 template <class Work>
 Status within_memory(Work&& work, std::string_view what = "what the operator works in") {
   try {

@@ -1,7 +1,6 @@
 #pragma once
-// A number from 0 to 255 in the environment variable TREADLE_FILL_MEMORY fills the memory of tensors and of runs when
-// it is handed out. A result that changes with the number depends on memory that was read before anything was
-// written to it.
+// The environment variable TREADLE_FILL_MEMORY, a number from 0 to 255, fills the memory of tensors and of runs with
+// this byte before it is used. A result that changes with the number depends on memory that was never written.
 
 #include <cstddef>
 #include <optional>
@@ -11,7 +10,7 @@ namespace treadle {
 
 inline constexpr const char* kFillVariable = "TREADLE_FILL_MEMORY";
 
-// What the variable's text means; none: nothing.
+// Parses the variable's text; nothing if it is no such number.
 std::optional<unsigned char> fill_named(std::string_view text);
 // Fills [data, data + bytes) if the process was started with a number.
 void fill_fresh(void* data, size_t bytes);

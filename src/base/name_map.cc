@@ -12,7 +12,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// 0 to 8 bytes; short ones by their ends, which costs no call.
+// Loads 0 to 8 bytes. Short names are loaded from both ends, without a call.
 uint64_t load(const char* p, size_t size) {
   uint64_t word = 0;
   if (size == 8) {
@@ -44,10 +44,12 @@ uint64_t hash_name(std::string_view name, uint64_t seed) {
   constexpr uint64_t kOther = 0xe7037ed1a0b428db;
   const char* p = name.data();
   size_t left = name.size();
-  const uint64_t secret = kMultiplier ^ seed;  // or a word of a name could make a factor zero
+  const uint64_t secret = kMultiplier ^ seed;  // made from the seed, or a name could contain a word that makes a factor
+                                               // zero
   uint64_t hash = seed ^ left;
   if (left <= 8) return mix(hash ^ load(p, left), secret);
-  // Two words a step; the last step takes the last sixteen bytes, or what there is, whatever was taken before.
+  // Two words a step. The last step takes the last sixteen bytes, or all of a short name; they may overlap the step
+  // before.
   for (; left > 16; left -= 16, p += 16) hash = mix(load(p, 8) ^ kOther ^ hash, load(p + 8, 8) ^ secret);
   const size_t total = name.size();
   const char* end = name.data() + total;

@@ -1,6 +1,6 @@
 #pragma once
-// A hash table from names that lie elsewhere (in a mapped file, mostly) to small values: one block for the slots, one
-// for the entries, nothing per name.
+// A hash table from names that lie elsewhere (mostly in a mapped file) to small values. One block holds the slots, one
+// the entries; names need no memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace treadle {
 
-// Names in files are chosen by whoever wrote the file: tables seed the hash with a number of the process.
+// A file's author chooses its names, so tables seed the hash with a random number of the process.
 uint64_t hash_name(std::string_view name, uint64_t seed);
 uint64_t process_seed();
 
-// Grows only. Pointers to values are good until the next insertion; the names' bytes must outlive the map.
+// Entries cannot be removed. Pointers to values are valid until the next insertion. The bytes of names must outlive the
+// map.
 template <class V>
 class NameMap {
  public:
@@ -38,13 +39,13 @@ class NameMap {
     entries_.reserve(names);
   }
 
-  // None when there is no such name.
+  // Nothing if there is no such name.
   std::optional<uint32_t> index_of(std::string_view name) const {
     if (!(seen_ & trait_of(name))) return std::nullopt;
     const uint32_t slot = slots_[slot_of(name, hash_name(name, seed_))];
     return slot == 0 ? std::nullopt : std::optional(slot - 1);
   }
-  // Null when there is no such name.
+  // Null if there is no such name.
   const V* find(std::string_view name) const {
     const auto index = index_of(name);
     return index ? &entries_[*index].value : nullptr;
@@ -52,7 +53,7 @@ class NameMap {
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   V* find(std::string_view name) { return const_cast<V*>(std::as_const(*this).find(name)); }
 
-  // The name's index among the entries, and whether it is new.
+  // The index of the name's entry, and whether it is new.
   std::pair<uint32_t, bool> emplace(std::string_view name, V value) {
     if (entries_.size() * 2 >= slots_.size()) resize(slots_.empty() ? kFewest : slots_.size() * 2);
     const uint64_t hash = hash_name(name, seed_);
@@ -67,12 +68,12 @@ class NameMap {
  private:
   static constexpr size_t kFewest = 16;
 
-  // One bit, by length and last character: in a map of few names most others can be told without a hash.
+  // One bit, chosen by length and last character. In a map of few names it rules out most other names without a hash.
   static uint64_t trait_of(std::string_view name) {
     const size_t last = name.empty() ? 0 : static_cast<uint8_t>(name.back());
     return uint64_t{1} << ((name.size() * 11 + last) & 63);
   }
-  // Where the name is, or would be.
+  // The slot that has the name, or that the name would get.
   size_t slot_of(std::string_view name, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
     size_t i = hash & mask;
@@ -93,8 +94,8 @@ class NameMap {
   }
 
   uint64_t seed_ = process_seed();
-  uint64_t seen_ = 0;            // traits of the names
-  std::vector<uint32_t> slots_;  // 1 + index of an entry; 0: free. Their number is a power of two
+  uint64_t seen_ = 0;            // traits of all names
+  std::vector<uint32_t> slots_;  // 1 + index of an entry; 0: free. The number of slots is a power of two
   std::vector<Entry> entries_;
 };
 

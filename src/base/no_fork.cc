@@ -10,11 +10,11 @@ namespace {
 
 constexpr int kForking = -1;
 
-// How many threads want no fork, or kForking. A plain number, where a lock would have its holders' thread numbers
-// inside, which mean nothing in the child.
+// How many threads forbid a fork, or kForking. It is a plain number, not a lock: a lock would hold thread numbers,
+// which mean nothing in the child.
 constinit std::atomic<int> threads{0};
 
-// How many NoFork this thread holds. A thread that forks while it holds one waits for nobody.
+// How many NoFork objects this thread holds. A thread that forks while it holds one does not wait.
 thread_local int held = 0;
 
 void before_fork() {
@@ -34,7 +34,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
-  after_fork(held > 0 ? 1 : 0);  // the other threads are not here
+  after_fork(held > 0 ? 1 : 0);  // the child has only the calling thread
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #pragma once
-// A fork copies the calling thread alone: what another thread was changing just then stays half done in the child, and
-// the lock around it is held for ever.
+// A fork copies the calling thread alone. Data that another thread was changing would stay half changed in the child,
+// and the lock around it would never be released.
 
 namespace treadle {
 
-// For its lifetime, fork() in another thread waits. To be held around work under a lock that a child may need as well;
-// such a lock is taken after this. May be nested.
+// While it lives, fork() in another thread waits. Hold it around work under a lock that a child may need, and take the
+// lock after it. May be nested.
 class NoFork {
  public:
   NoFork();

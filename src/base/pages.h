@@ -1,5 +1,5 @@
 #pragma once
-// Memory for much at once.
+// Large pages for large memory.
 
 #include <cstddef>
 
@@ -7,13 +7,12 @@ namespace treadle {
 
 inline constexpr size_t kLargePage = size_t{2} << 20;
 
-// Asks the system to back what lies in [data, data + bytes) by large pages, where it gives them on request: they are
-// filled with one fault instead of 512, and walks over much memory stay within what the processor remembers of the page
-// table.
+// Asks the system to back [data, data + bytes) with large pages, if it gives them on request. A large page takes one
+// page fault in place of 512, and needs fewer entries of the processor's cache of page tables.
 void ask_for_large_pages(void* data, size_t bytes);
 
-// `bytes` that begin at a page's start, in large pages where they fill some; null where there is no memory. For
-// std::free.
+// `bytes` from the beginning of a page on, in large pages if they fill at least one. Null if there is no memory. Freed
+// with std::free.
 void* allocate_pages(size_t bytes);
 
 }  // namespace treadle

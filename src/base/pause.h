@@ -2,7 +2,7 @@
 
 namespace treadle {
 
-// Between two looks at what another thread is about to write.
+// For loops that wait for another thread's write.
 inline void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

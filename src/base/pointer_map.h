@@ -1,6 +1,6 @@
 #pragma once
-// A hash table from objects, by address, to small values: one block, nothing per entry. The order of iteration is of no
-// meaning, so there is none.
+// A hash table from addresses of objects to small values, in one block. It cannot be iterated, since the order would
+// depend on addresses.
 
 #include <bit>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace treadle {
 
-// Pointers to values are good until the next insertion or removal.
+// Pointers to values are valid until the next insertion or removal.
 template <class Object, class V>
 class PointerMap {
  public:
@@ -34,13 +34,13 @@ class PointerMap {
     ++size_;
     return {&slot.value, true};
   }
-  // The value of `key` from now on.
+  // Sets the value of `key`.
   void put(const Object* key, V value) { *emplace(key).first = std::move(value); }
   void erase(const Object* key) {
     if (size_ == 0) return;
     size_t hole = slot_of(key);
     if (!slots_[hole].key) return;
-    // Those behind it that would no longer be found move up.
+    // Entries behind the hole that would no longer be found move up.
     const size_t mask = slots_.size() - 1;
     for (size_t i = (hole + 1) & mask; slots_[i].key; i = (i + 1) & mask) {
       const size_t home = home_of(slots_[i].key);
@@ -62,7 +62,7 @@ class PointerMap {
   size_t home_of(const Object* key) const {
     return static_cast<size_t>(reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15 >> shift_);
   }
-  // Where the key is, or would be.
+  // The slot that has the key, or that the key would get.
   size_t slot_of(const Object* key) const {
     const size_t mask = slots_.size() - 1;
     size_t i = home_of(key);
@@ -78,7 +78,7 @@ class PointerMap {
     }
   }
 
-  std::vector<Slot> slots_;  // half of them free at least; their number is a power of two
+  std::vector<Slot> slots_;  // at least half of them free; their number is a power of two
   size_t size_ = 0;
   int shift_ = 0;
 };

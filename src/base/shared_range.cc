@@ -17,7 +17,7 @@ struct Registered {
 
 class Ranges {
  public:
-  // False where another range ends there.
+  // False if another range ends at the same address.
   bool add(const std::byte* begin, const std::byte* end) {
     const NoFork whole;
     const std::lock_guard lock(mutex_);
@@ -43,7 +43,7 @@ class Ranges {
 };
 
 Ranges& ranges() {
-  static auto* const made = new Ranges;  // there for memory that goes last of all
+  static auto* const made = new Ranges;  // never destroyed, as memory may be freed after all static objects
   return *made;
 }
 

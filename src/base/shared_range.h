@@ -1,6 +1,7 @@
 #pragma once
-// Memory that several sessions read: a number that is never given twice says which memory it is, also where another
-// piece lies at the same address later. So what is made of shared memory (packed weights) can be shared as well.
+// Memory that several sessions read. Each range gets a number that is never given twice, so it names the memory even if
+// other memory lies at the same address later. What is made from shared memory (packed weights) can then be shared,
+// too.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace treadle {
 class SharedRange {
  public:
   SharedRange() = default;
-  // The bytes stay where and as they are while this lives.
+  // The bytes must neither move nor change while this lives.
   SharedRange(const void* data, size_t bytes);
   ~SharedRange();
   SharedRange(const SharedRange&) = delete;
@@ -23,14 +24,14 @@ class SharedRange {
   }
 
  private:
-  const std::byte* end_ = nullptr;  // null: nothing is registered
+  const std::byte* end_ = nullptr;  // null: not registered
 };
 
 struct SharedPlace {
-  uint64_t range = 0;  // the number of the memory; 0: no range holds the bytes
+  uint64_t range = 0;  // the number of the range; 0: no range holds the bytes
   uint64_t offset = 0;
 };
-// Where these bytes lie in shared memory.
+// The range that holds these bytes, and their offset in it.
 SharedPlace shared_place(const void* data, size_t bytes);
 
 }  // namespace treadle

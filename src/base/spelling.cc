@@ -14,7 +14,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
-// Insertions, deletions, substitutions and swaps of neighbours; letters that differ in case alone are equal.
+// Counts insertions, deletions, substitutions and swaps of neighbours. Case is ignored.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::array<size_t, kMaxLength + 1> before{}, last{}, row{};
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;

@@ -1,5 +1,5 @@
 #pragma once
-// "did you mean": the candidate that a misspelt word was meant to be.
+// Finds the candidate closest to a misspelt word, for "did you mean".
 
 #include <span>
 #include <string_view>
@@ -7,14 +7,14 @@
 
 namespace treadle {
 
-// Collects candidates for one word and keeps the nearest. Costs time in proportion to the candidates' lengths; words
-// and candidates of more than 64 bytes are left aside, and so are candidates beyond the first ten thousand.
+// Collects candidates for one word and keeps the nearest. Takes time in proportion to the candidates' lengths. Ignores
+// words and candidates of more than 64 bytes, and candidates beyond the first ten thousand.
 class Speller {
  public:
   explicit Speller(std::string_view word) : word_(word) {}
 
   void offer(std::string_view candidate);
-  // The nearest one; empty when none is near: at most a third of the word's letters may be wrong, and case is free.
+  // The nearest candidate; empty if none is near. At most a third of the word's letters may differ; case is ignored.
   std::string_view best() const { return best_; }
 
  private:

@@ -7,10 +7,10 @@ namespace treadle {
 namespace {
 
 struct Bounds {
-  uintptr_t low = 0, high = 0;  // both 0: not known
+  uintptr_t low = 0, high = 0;  // both 0: unknown
 };
 
-// Of the calling thread. For the first thread of a process the system has to be asked in a costly way.
+// Bounds of the calling thread's stack. Finding them is slow for the first thread of a process.
 Bounds find_bounds() {
   Bounds bounds;
 #ifdef __linux__

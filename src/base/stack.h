@@ -1,10 +1,10 @@
 #pragma once
-// How much stack the calling thread has left, and how deep what it walks may therefore be nested.
+// How much stack the calling thread has left, and how many levels of nesting that allows.
 //
-// Bodies of loops and branches lie inside of each other, and so do the calls of whoever walks them: a model can be
-// nested deeper than the stack of a thread allows, which may be small. Walks do not ask at every step. Whoever makes
-// something nested (reading messages and texts, import) asks for each level whether the greediest walk has room for so
-// many; whoever goes on with it later, perhaps on another thread, asks once (ir/nesting.h).
+// Bodies of loops and branches are nested, and a function that walks them calls itself for each level. A model can be
+// nested deeper than a thread's stack allows. Walks do not check at every step. Code that builds nested objects
+// (reading messages and texts, import) checks for each level whether the walk with the largest frames would have enough
+// stack. Code that walks them later, perhaps on another thread, checks once (ir/nesting.h).
 
 #include <pthread.h>
 
@@ -14,31 +14,32 @@
 
 namespace treadle {
 
-// Bytes; SIZE_MAX where the system does not tell, and on a stack that is not the thread's own.
+// In bytes. SIZE_MAX if the system does not tell, or if the current stack is not the thread's own.
 size_t stack_left();
 
-// Without optimisation and under a sanitizer, the frames of functions are several times as large.
+// Without optimisation and under a sanitizer, stack frames are several times as large.
 #if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
 inline constexpr size_t kStackPerLevel = size_t{32} << 10;
 inline constexpr size_t kStackReserve = size_t{128} << 10;
 #else
-// What a walk takes for a level of bodies: inference, with most. tests/session/small_stack_test.cc holds it to that.
+// Stack per level of bodies of the walk with the largest frames, which is inference. tests/session/small_stack_test.cc
+// checks it.
 inline constexpr size_t kStackPerLevel = size_t{6} << 10;
-// What is needed besides: by kernels, by whoever reads a file.
+// Stack for everything else, such as kernels and reading files.
 inline constexpr size_t kStackReserve = size_t{40} << 10;
 #endif
 
-// Whether there is stack to walk what is nested so deep.
+// Whether the stack suffices to walk `levels` levels.
 bool has_stack_for(size_t levels);
-// The same as an error, kLimit.
+// As has_stack_for(). Errors: kLimit.
 Status check_stack(size_t levels);
 // "... nested N deep: ..."
 Status too_deep(size_t levels);
 
-// For a thread that is to be started: at least so much stack, also where the system gives its threads less.
+// Sets the stack size of a thread to be started to `bytes`, unless the default is larger.
 void want_stack(pthread_attr_t& attributes, size_t bytes);
-// Calls fn(context) on a thread of its own that has at least so much stack, and waits for it. False where there is no
-// such thread to be had.
+// Calls fn(context) on a new thread with at least `bytes` of stack, and waits for it. False if no such thread can be
+// started.
 bool call_on_stack(size_t bytes, void (*fn)(void* context), void* context);
 
 }  // namespace treadle

@@ -1,6 +1,6 @@
 #pragma once
-// What can go wrong through a user's fault is a Status: a code, a sentence, and the place where it happened.
-// What only a bug of ours can cause is an assertion (TREADLE_ASSERT).
+// An error that a user can cause is a Status: a code, a message and a place. A condition that only a bug of treadle can
+// violate is an assertion (TREADLE_ASSERT).
 
 #include <fmt/core.h>
 
@@ -40,7 +40,7 @@ class [[nodiscard]] Status {
   const std::string& place() const;    // e.g. "model.onnx: /encoder/Loop_3:body/Add_7 (iteration 12), Add-14"
   std::string to_string() const;       // "<place>: <message>"
 
-  // Puts `outer` before the place known so far; the innermost caller knows the operator, the outermost the file.
+  // Puts `outer` in front of the place. Inner functions add the operator, outer ones the path, the outermost the file.
   Status&& in(std::string_view outer) &&;
   Status clone() const;
 
@@ -60,7 +60,7 @@ Status error(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return vformat_error(code, format, fmt::make_format_args(args...));
 }
 
-// A value or the Status that says why there is none.
+// A value, or the Status that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -28,7 +28,7 @@ bool was_stopped() {
 }
 
 void Pace::done(double units) {
-  constexpr double kLeast = 1e-3;  // however late the clock is: another process may have had the processor
+  constexpr double kLeast = 1e-3;  // lower bound, however late the clock is: another process may have had the processor
   const Clock::time_point now = Clock::now();
   if (seen_ != Clock::time_point()) {
     const double took = std::chrono::duration<double, std::nano>(now - seen_).count();

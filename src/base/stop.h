@@ -1,7 +1,7 @@
 #pragma once
-// Whether the work that a thread is doing should end early: a limit was reached, or nobody wants the result any more.
+// Whether a thread should end its work early, because a limit was reached or the caller cancelled.
 //
-// parallel_for asks between its ranges. A loop that may take longer than kStopCheckNs in one piece counts what it does:
+// parallel_for asks between its ranges. A loop that may take longer than kStopCheckNs in one piece counts its work:
 //
 //   StopPoll stop;
 //   for (...) {
@@ -9,7 +9,7 @@
 //     if (stop.after(nanoseconds)) return fail(KernelError::kStopped);  // in a function that gives a Status: stopped()
 //   }
 //
-// What has been written until then is thrown away with the run.
+// Results that are half written are thrown away with the run.
 
 #include <atomic>
 #include <chrono>
@@ -18,23 +18,22 @@
 
 namespace treadle {
 
-// Asked from any thread of the work.
+// May be called on any thread of the work.
 struct StopCheck {
   bool (*should_stop)(const void* context) = nullptr;
   const void* context = nullptr;
 };
 
-// Between pieces of work of this length, somebody asks whether to stop.
+// Long work asks whether to stop after pieces of this length.
 inline constexpr double kStopCheckNs = 2'000'000;
-// Work that is estimated to take less may be done in one piece: it does not take too long even if it takes many times
-// as long as estimated.
+// Work with a smaller estimate may be done in one piece. It is short enough even if the estimate is far too low.
 inline constexpr double kShortNs = kStopCheckNs / 4;
 
-// Whoever asks for work to be stopped; base/thread_pool.h makes it that of a thread (ThreadScope).
+// Answers whether the work of a thread should stop. base/thread_pool.h sets it for a thread (ThreadScope).
 class StopSource {
  public:
   explicit StopSource(StopCheck check) : check_(check) {}
-  // Once the answer was yes it stays yes: some work may have ended early because of it.
+  // Once true, the answer stays true: some work may have ended early because of it.
   bool requested() {
     if (stopped()) return true;
     if (!check_.should_stop || !check_.should_stop(check_.context)) return false;
@@ -44,9 +43,9 @@ class StopSource {
   // Whether some work ended early because of it.
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
-  // Of the calling thread; null: nobody can stop it.
+  // The source of the calling thread; null: nothing can stop it.
   static StopSource* current();
-  // Makes `source` that of the calling thread, and returns the one before.
+  // Makes `source` the calling thread's, and returns the one before.
   static StopSource* exchange(StopSource* source);
 
  private:
@@ -54,21 +53,21 @@ class StopSource {
   std::atomic<bool> stopped_{false};
 };
 
-// Asks now. Takes as long as looking at a clock.
+// Asks now. Takes as long as reading a clock.
 bool stop_requested();
-// Whether the answer to an earlier question was yes: results of the calling thread's work may be half written. Whoever
-// keeps a result looks here first.
+// Whether an earlier question was answered with yes. Results of the calling thread's work may then be half written, so
+// code that keeps a result checks this first.
 bool was_stopped();
 
-// How much work to do in one piece. An estimate of what it takes may be far too low, so the first pieces are short, and
-// tell by the clock how long the others may be. Pieces may differ, as they do where memory comes fresh from the system
-// here and there; so none is longer than estimated to take kShortNs.
+// Decides how much work to do in one piece. An estimate may be far too low, so the first pieces are short, and their
+// measured time sets the length of later ones. Pieces can differ in speed, as with memory fresh from the system. So no
+// piece is estimated to take longer than kShortNs.
 class Pace {
  public:
-  // `units`: of any kind, what is estimated to take kStopCheckNs.
+  // `units`: how many units, of any kind, are estimated to take kStopCheckNs.
   explicit Pace(double units) : most_(units * (kShortNs / kStopCheckNs)), next_(units * kFirst) {}
   double next() const { return next_; }
-  // A piece of so many units was done.
+  // Reports that a piece of `units` is done.
   void done(double units);
 
  private:
@@ -81,8 +80,8 @@ class Pace {
 
 class StopPoll {
  public:
-  // Counts work of about `ns` nanoseconds; now and then, asks. Once it was told to stop it asks every time, so that a
-  // loop around the one that was told ends as well.
+  // Counts work of about `ns` nanoseconds, and asks after enough of it. After the first yes it asks every time, so that
+  // a loop around the loop that stopped ends as well.
   bool after(double ns) {
     left_ -= ns;
     return left_ < 0 && ask();
@@ -95,11 +94,11 @@ class StopPoll {
   double left_ = pace_.next();
 };
 
-// For loops whose steps take about a nanosecond each: asks `stop` for many of them at once, and counts in a register.
+// For loops with steps of about a nanosecond: asks `stop` once for many steps, and counts in a register.
 class StepPoll {
  public:
   StepPoll(StopPoll& stop, double ns) : stop_(stop), ns_(kSteps * ns) {}
-  // One step more; true: it was told to stop.
+  // Counts one step. True: the work is to stop.
   bool after_step() {
     if (--left_ > 0) return false;
     left_ = kSteps;
@@ -114,7 +113,8 @@ class StepPoll {
   int left_ = kSteps;
 };
 
-// What a function returns that was told to stop. Whoever set the limit says which it was.
+// The error that a function returns when its work was told to stop. The code that set the limit replaces it by the
+// error of that limit.
 Status stopped();
 
 }  // namespace treadle

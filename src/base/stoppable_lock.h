@@ -1,7 +1,7 @@
 #pragma once
-// A lock for long work: a thread that waits for it can be stopped. A fork does not wait for it: in the child, which has
-// no thread that works, the lock is free. What it guards must make sense to the child whenever the holder may be asked
-// whether to stop, and whatever is changed in between is changed within a NoFork (base/no_fork.h).
+// A lock for long work: a thread that waits for it can be stopped. A fork does not wait for it; in the child, which
+// does not have the thread that held it, the lock is free. So the guarded data must be consistent whenever the holder
+// may ask whether to stop. Changes in between are made within a NoFork (base/no_fork.h).
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace treadle {
 
 class StoppableLock {
  public:
-  // While it lives, the calling thread has the lock, if it got it.
+  // Holds the lock while it lives, if take() succeeded.
   class Held {
    public:
     explicit Held(StoppableLock& lock) : lock_(lock) {}
@@ -28,11 +28,13 @@ class StoppableLock {
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
 
-    // Not where is_mine(). False: the calling thread was told to stop before it got the lock.
+    // Not to be called if is_mine(). False: the calling thread was told to stop before it got the lock.
     bool take() {
       const pid_t self = getpid();
       for (pid_t other = 0; !lock_.holder_.compare_exchange_strong(other, self, std::memory_order_acquire);) {
-        if (other != self) continue;  // of another process: the next try takes it over
+        if (other != self)
+          continue;  // held by another process, so this is the child of a fork: the next try takes it
+                     // over
         if (stop_requested()) return false;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         other = 0;
@@ -47,15 +49,15 @@ class StoppableLock {
     bool taken_ = false;
   };
 
-  // Whether the calling thread has the lock. Its work asks now and then whether to stop, a signal handler may run then,
-  // and the handler may ask for the lock again.
+  // Whether the calling thread has the lock. A signal handler may run on this thread while its work asks whether to
+  // stop, and the handler may try to take the lock again.
   bool is_mine() const {
     return holder_.load(std::memory_order_relaxed) == getpid() &&
            thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
 
  private:
-  std::atomic<pid_t> holder_{0};  // the process that has the lock; 0: none
+  std::atomic<pid_t> holder_{0};  // the process whose thread has the lock; 0: free
   std::atomic<std::thread::id> thread_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Search {
   uintptr_t inside = 0;
-  size_t bytes = 0;  // what the object's thread-local variables take
+  size_t bytes = 0;  // size of the object's thread-local variables
 };
 
 int look(dl_phdr_info* object, size_t /*size*/, void* data) {
@@ -36,7 +36,7 @@ int look(dl_phdr_info* object, size_t /*size*/, void* data) {
 bool has_room_for_thread_locals(const void* inside) {
   Search search{reinterpret_cast<uintptr_t>(inside)};
   dl_iterate_phdr(look, &search);
-  // What a thread gives back it gets first when it asks for as much again.
+  // An allocator gives memory that a thread has just freed to the same thread's next request of the size.
   void* volatile room = std::malloc(std::max<size_t>(search.bytes, 1));
   std::free(room);
   return room != nullptr;

@@ -1,8 +1,8 @@
-// Threads wait in mailboxes. An idle thread has its bit set in a mask; a loop that wants help clears the bits of as
-// many as it can get, puts itself into their mailboxes and goes to work on its own share at once. A share is counted
-// off in ranges, and who is done with its own takes ranges of the others', so a helper that comes late finds less to
-// do. When all are taken, the loop takes itself back out of mailboxes that were not opened yet, and waits only for
-// helpers that did open theirs. Nothing here takes a lock but the start of a thread.
+// Each helper thread has a mailbox, and a bit in a mask that is set while it is idle. A loop that wants help clears
+// bits of as many helpers as it needs and can get, posts itself in their mailboxes, and starts on its own share at
+// once. A share is handed out in ranges, and a thread that has finished its own share takes ranges of the other shares,
+// so a late helper finds less to do. When all ranges are taken, the loop withdraws from mailboxes that were not opened
+// yet, and waits only for helpers that opened theirs. Only starting a thread takes a lock.
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ namespace treadle {
 
 namespace {
 
-// At most so many threads have a share of a loop of their own; more begin with another's.
+// At most so many threads have a share of their own in a loop; further threads take ranges of other shares.
 constexpr int kMostShares = 64;
 
 struct Loop {
@@ -34,18 +34,18 @@ struct Loop {
   void* context;
   int64_t units;
   int shares;
-  int64_t share;           // units of each, but for the last one
+  int64_t share;           // units of each share but the last
   int64_t chunk;           // the most units of a range
   double units_per_check;  // estimated to take kStopCheckNs
   StopSource* stop;
   const MemoryScope* memory;
-  std::fenv_t floating;                                   // rounding and denormals as the caller has them
-  bool in_team;                                           // a share is one range
-  std::array<std::atomic<int64_t>, kMostShares> taken{};  // units of each share
-  std::atomic<bool> failed{false};                        // by `failure`
+  std::fenv_t floating;                                   // the caller's rounding mode and treatment of denormals
+  bool in_team;                                           // each share is one range
+  std::array<std::atomic<int64_t>, kMostShares> taken{};  // units taken of each share
+  std::atomic<bool> failed{false};                        // set when `failure` is
   std::exception_ptr failure;
 
-  // A worker takes its own share, whose data its cache may have since the loop before, then what is left of the others.
+  // A worker takes its own share, whose data may be in its cache since the last loop, then the rest of the others.
   void work(int worker) {
     try {
       Pace pace(units_per_check);
@@ -57,7 +57,7 @@ struct Loop {
       if (!failed.exchange(true, std::memory_order_relaxed)) failure = std::current_exception();
     }
   }
-  // On a thread of the pool, which is the caller's for as long.
+  // On a thread of the pool. Sets the caller's floating-point mode.
   void help(int worker) {
     std::fesetenv(&floating);
     StopSource::exchange(stop);
@@ -68,7 +68,7 @@ struct Loop {
   }
 
  private:
-  // False: it was told to stop.
+  // False: the work was told to stop.
   bool work_on(int index, int worker, Pace& pace) {
     const int64_t first = index * share, last = std::min(first + share, units);
     std::atomic<int64_t>& done = taken[static_cast<size_t>(index)];
@@ -84,7 +84,8 @@ struct Loop {
     return true;
   }
 
-  // Of `left` units of a share. Pieces get shorter, so that all threads come to their end at about the same time.
+  // How many of the `left` units of a share to take. Pieces get shorter, so that all threads end at about the same
+  // time.
   int64_t next_piece(int64_t left, const Pace& pace) const {
     if (in_team) return share;
     const int64_t fair = shares == 1 ? chunk : std::clamp(left / 2, (chunk + 3) / 4, chunk);
@@ -99,12 +100,12 @@ struct Loop {
 struct alignas(64) Helper {
   size_t index = 0;
   std::atomic<Loop*> mailbox{nullptr};
-  int worker = 0;                     // of the loop in the mailbox
-  std::atomic<uint32_t> posted{0};    // counts what was put into the mailbox; the helper sleeps on it
-  std::atomic<uint32_t> finished{0};  // counts loops done; whoever posted sleeps on it
+  int worker = 0;                     // number of the helper in the loop in its mailbox
+  std::atomic<uint32_t> posted{0};    // counts posts; the helper sleeps on it
+  std::atomic<uint32_t> finished{0};  // counts loops done; the thread that posted sleeps on it
 };
 
-// A loop's hold on a helper, until it is taken back or finished.
+// A helper that a loop has claimed, until the loop withdraws or the helper has finished.
 struct Claim {
   Helper* helper;
   uint32_t finished_before;
@@ -112,7 +113,7 @@ struct Claim {
 
 constexpr size_t kHelpers = kMaxThreads - 1;
 constexpr size_t kMaskWords = (kHelpers + 63) / 64;
-// A helper looks into its mailbox for this long before it sleeps, if runs are in progress.
+// A helper looks into its mailbox for this long before it sleeps, while runs are in progress.
 constexpr auto kHelperSpin = std::chrono::microseconds(200);
 constexpr int kJoinSpins = 2000;
 constexpr size_t kHelperStack = size_t{512} << 10;
@@ -123,11 +124,11 @@ class Pool {
     for (size_t i = 0; i < kHelpers; ++i) helpers_[i].index = i;
   }
 
-  // Takes up to `wanted` helpers, starting threads while fewer than `wanted` were started at all.
+  // Claims up to `wanted` helpers. Starts threads if fewer than `wanted` were ever started.
   size_t claim(Loop& loop, size_t wanted, Claim* claims) {
     size_t count = 0;
     for (size_t word = 0; word < kMaskWords && count < wanted; ++word) {
-      // All of a word's helpers at once: one that is quick to finish must not be claimed a second time.
+      // All helpers of a word are claimed at once: a helper that finishes quickly must not be claimed a second time.
       for (uint64_t taken = take_idle(word, wanted - count); taken; taken &= taken - 1) {
         post(loop, helpers_[word * 64 + static_cast<size_t>(std::countr_zero(taken))], claims, count);
       }
@@ -138,15 +139,15 @@ class Pool {
 
   void join(Loop& loop, std::span<const Claim> claims);
 
-  // Runs in progress that may use threads.
+  // runs in progress that may use threads
   std::atomic<int> scopes{0};
   std::atomic<int64_t> loops{0};
-  // Of the process: 1, and one more with each fork on the way.
+  // Generation of the process: 1 plus the number of forks since the first one.
   std::atomic<uint32_t> generation{1};
   size_t started() const { return started_.load(std::memory_order_relaxed); }
 
  private:
-  // The caller has cleared the helper's bit, or is about to start it.
+  // The caller has cleared the helper's bit, or is about to start its thread.
   static void post(Loop& loop, Helper& helper, Claim* claims, size_t& count) {
     claims[count] = {&helper, helper.finished.load(std::memory_order_relaxed)};
     helper.worker = static_cast<int>(++count);
@@ -155,7 +156,7 @@ class Pool {
     helper.posted.notify_one();
   }
 
-  // Clears up to `most` bits of a word of the mask; returns them.
+  // Clears up to `most` bits of a word of the mask, and returns them.
   uint64_t take_idle(size_t word, size_t most) {
     uint64_t idle = idle_[word].load(std::memory_order_relaxed), rest = 0;
     do {
@@ -179,8 +180,8 @@ class Pool {
   std::array<Helper, kHelpers> helpers_;
 };
 
-// Placed by hand: it is never destroyed (threads may be at work while the process ends), and overwritten in the child
-// of a fork, where none of its threads exists.
+// Never destroyed, since threads may be at work while the process ends. Built anew in this memory in the child of a
+// fork, which has none of the threads.
 alignas(Pool) std::byte pool_memory[sizeof(Pool)];
 
 Pool& pool() {
@@ -196,12 +197,12 @@ Pool& pool() {
   return *made;
 }
 
-// Work of this much on each thread is worth sharing with helpers that have just worked for the same run.
+// The least work per thread that is worth sharing with helpers that have just worked for the same run.
 constexpr double kMinAwakeNs = 8'000;
 
 // The innermost scope of this thread.
 thread_local ThreadScope* current_scope = nullptr;
-// Until when helpers of the innermost scope look out for the next loop.
+// Until then, helpers of the innermost scope stay awake for the next loop.
 thread_local std::chrono::steady_clock::time_point awake_until;
 
 }  // namespace
@@ -212,9 +213,8 @@ void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   want_stack(attributes, kHelperStack);
-  // Signals are the caller's business: its handlers expect its own threads. Those that a thread brings on itself go to
-  // that thread, and where it blocks them they end the process whatever handler there is, such as that of
-  // wire/watched_mapping.h.
+  // Signals go to the caller's own threads, as its handlers expect. Signals that a thread raises by its own fault stay
+  // unblocked: if blocked, they would end the process in spite of a handler such as that of wire/watched_mapping.h.
   sigset_t blocked, before;
   sigfillset(&blocked);
   for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&blocked, own);
@@ -223,7 +223,7 @@ void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
     Helper& helper = helpers_[started()];
     pthread_t thread;
     const auto run = [](void* self) -> void* { pool().serve(*static_cast<Helper*>(self)); };
-    if (pthread_create(&thread, &attributes, run, &helper) != 0) break;  // fewer will do
+    if (pthread_create(&thread, &attributes, run, &helper) != 0) break;  // the pool works with fewer threads
     started_.fetch_add(1, std::memory_order_relaxed);
     post(loop, helper, claims, count);
   }
@@ -231,7 +231,7 @@ void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
   pthread_attr_destroy(&attributes);
 }
 
-// True when something was posted while the helper was still awake.
+// True if a loop was posted while the helper was still awake.
 bool Pool::wait_awake(const Helper& helper) const {
   const auto begin = std::chrono::steady_clock::now();
   while (scopes.load(std::memory_order_relaxed) > 0) {
@@ -315,7 +315,7 @@ double least_thread_ns() {
 Spread spread(double total_ns, int limit, double least_ns) {
   constexpr double kRangesPerThread = 4;
   const int threads = static_cast<int>(std::clamp(total_ns / least_ns, 1.0, static_cast<double>(limit)));
-  // None so long that whoever wants to stop it would wait.
+  // Ranges are short enough that a request to stop is noticed in time.
   const double checked = total_ns > kShortNs ? std::max(total_ns / kStopCheckNs, 2.0) : 1.0;
   if (threads == 1) return {1, total_ns, static_cast<int64_t>(std::min(checked, 1e9))};
   const double most = total_ns / (least_ns / 2);
@@ -352,7 +352,7 @@ void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, i
     }
     const size_t count = helpers.claim(loop, static_cast<size_t>(threads - 1), claims.data());
     helpers.loops.fetch_add(1, std::memory_order_relaxed);
-    current_scope = nullptr;  // what is nested runs inline, here as on the helpers
+    current_scope = nullptr;  // nested loops run on the calling thread, here as on the helpers
     loop.work(0);
     current_scope = scope;
     helpers.join(loop, std::span(claims.data(), count));

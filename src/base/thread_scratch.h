@@ -1,5 +1,5 @@
 #pragma once
-// Memory that a call works in, kept by its thread from one call to the next, so that repeated calls allocate nothing.
+// Scratch memory of a call that its thread keeps for the next call, so that repeated calls allocate nothing.
 
 #include <pthread.h>
 
@@ -9,8 +9,8 @@
 
 namespace treadle {
 
-// One T per thread, which has a clear() that keeps its memory. A call that is made while another of the same thread has
-// it (from a callback) makes one of its own.
+// One T per thread; T::clear() keeps its memory. A call within another call on the same thread (from a callback) makes
+// a T of its own.
 template <class T>
 class ThreadScratch {
  public:
@@ -28,14 +28,15 @@ class ThreadScratch {
   T& operator*() { return *object_; }
 
  private:
-  // Of one thread. A variable with a destructor would not do: where there is no memory to note that, the C library ends
-  // the process.
+  // The object of one thread. A thread-local variable with a destructor would not do: the C library ends the process if
+  // it has no memory to register the destructor.
   struct Place {
     T* object = nullptr;
     bool is_emptied_at_the_end = false;
   };
 
-  // Puts an object into the thread's place and returns the one from there, or the same where there is no place for it.
+  // Puts an object into the thread's place, and returns the one that was there. Returns `object` itself if the thread
+  // has no place.
   static std::unique_ptr<T> exchange(std::unique_ptr<T> object) {
     thread_local constinit Place place;
     if (!place.is_emptied_at_the_end && !empty_at_the_end(place)) return object;

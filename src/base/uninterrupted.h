@@ -1,11 +1,11 @@
 #pragma once
-// For native code: its results are kept, and no caller checks whether they are half done.
+// For results that are kept for later and that no code checks for being half made.
 
 #include "base/stop.h"
 
 namespace treadle {
 
-// While it lives, nobody stops the work of its thread.
+// While it lives, the work of its thread cannot be stopped.
 class Uninterrupted {
  public:
   Uninterrupted() : source_(StopSource::exchange(nullptr)) {}

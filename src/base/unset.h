@@ -1,6 +1,6 @@
 #pragma once
-// Lists of numbers that are written before they are read: to make room for many takes no time, where a CountedVector
-// would write zeros to all of it before anybody can ask whether to stop.
+// Lists of numbers that are left uninitialised. A CountedVector would write zeros to all of a long list, and could not
+// ask meanwhile whether to stop.
 
 #include <memory>
 #include <type_traits>
@@ -23,7 +23,7 @@ class UnsetAllocator : public CountedAllocator<T> {
   template <class U>
   UnsetAllocator(const UnsetAllocator<U>&) {}
 
-  // A number without a value stays what the memory holds.
+  // Leaves a number uninitialised.
   void construct(T*) noexcept {}
   template <class... Args>
   void construct(T* at, Args&&... args) {

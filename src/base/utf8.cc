@@ -36,7 +36,8 @@ size_t utf8_length(std::string_view text) {
     if ((at(i) & 0xc0) != 0x80) return 0;
   }
   const bool overlong = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
-  const bool beyond = (first == 0xed && at(1) > 0x9f) || (first == 0xf4 && at(1) > 0x8f);  // surrogates, the end
+  // Surrogates, or beyond the last code point
+  const bool beyond = (first == 0xed && at(1) > 0x9f) || (first == 0xf4 && at(1) > 0x8f);
   return overlong || beyond ? 0 : length;
 }
 

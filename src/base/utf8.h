@@ -1,12 +1,12 @@
 #pragma once
-// UTF-8 as files claim to be written in.
+// Checks of UTF-8.
 
 #include <cstddef>
 #include <string_view>
 
 namespace treadle {
 
-// Bytes of the UTF-8 character at the front of `text`, which is not empty; 0 when there is none.
+// The length in bytes of the UTF-8 character at the front of `text`, which must not be empty; 0 if there is none.
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 

@@ -1,15 +1,15 @@
 #pragma once
-// Attribute `masks` of treadle.AttendedValues: what becomes of the scores before their softmax, one step after the
-// other. opt::fuse_attention writes it.
+// Attribute `masks` of treadle.AttendedValues: the steps between scores and softmax, in order. Written by
+// opt::fuse_attention.
 
 #include <cstdint>
 
 namespace treadle {
 
 enum class AttendedMask : int64_t {
-  kAdd,      // takes one input, which is added
+  kAdd,      // adds one input to the scores
   kKeep,     // takes a condition and numbers, which replace scores where the condition is false
-  kReplace,  // the same, where it is true
+  kReplace,  // as kKeep, where the condition is true
 };
 
 }  // namespace treadle

@@ -11,7 +11,7 @@ namespace treadle {
 
 namespace {
 
-// Product of the sizes [first, last).
+// The product of sizes [first, last).
 Dim product(const Shape& shape, size_t first, size_t last) {
   Dim result = 1;
   for (size_t i = first; i < last; ++i) result = result * shape[i];
@@ -70,7 +70,8 @@ int64_t same_axis(const Shape& in, int64_t axis, const Shape& out) {
   const auto at = static_cast<size_t>(axis);
   const Dim before = product(in, 0, at), behind = product(in, at + 1, in.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    // Both have as many elements, so what agrees on one side of the axis agrees on the other.
+    // Both shapes have the same number of elements, so if the products agree on one side of the axis, they agree on the
+    // other.
     const bool agrees = same(product(out, 0, i), before) || same(product(out, i + 1, out.size()), behind);
     if (same(out[i], in[at]) && agrees) return static_cast<int64_t>(i);
   }
@@ -164,7 +165,7 @@ std::vector<int64_t> behind_new_axis(std::span<const int64_t> axes) {
 
 namespace {
 
-// The node as it would be: with values of its own, whose types an inference and whose axes a rule can be asked about.
+// A node as it would be after a change, with values of its own, on which inference and axis rules can be tried.
 class Trial {
  public:
   explicit Trial(const ir::Node& node) { static_cast<ir::NodeInfo&>(node_) = node; }
@@ -178,7 +179,7 @@ class Trial {
     axes_[node_.inputs.back()] = 0;
   }
 
-  // Whether its results are of `wanted` types (unknown: not asked for), and have the axis in front.
+  // Whether the results have the `wanted` types (unknown types are not compared), and have the axis in front.
   Status gives(const std::vector<Type>& wanted) {
     std::vector<const Type*> types;
     std::vector<const Tensor*> contents;
@@ -304,7 +305,7 @@ Type with_rows(const Dim& rows, Type type) {
   return type;
 }
 
-// Whether rows of the result need those of the operands in `chosen`.
+// Whether some rows of the result need just these rows of the operands in `chosen`.
 bool gives_rows(const ir::Node& node, const std::vector<bool>& chosen) {
   static const Dim kSome = Dim::symbol("some of the rows");
   Trial trial(node);

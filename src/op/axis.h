@@ -1,5 +1,5 @@
 #pragma once
-// A tensor seen from one of its axes: [outer, n, inner].
+// A tensor around one of its axes, as [outer, n, inner].
 
 #include "op/context.h"
 
@@ -9,7 +9,7 @@ struct AxisView {
   size_t outer = 1, n = 1, inner = 1;
 };
 
-// Around the dimensions [first, last) taken together.
+// With dimensions [first, last) taken as one.
 inline AxisView view_along(const Dims& dims, int64_t first, int64_t last) {
   AxisView view;
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {

@@ -110,7 +110,7 @@ Matrices matrices(const AxisContext& c, size_t input) {
   return {c.type(input).shape, c.in(input)};
 }
 
-// Axes are counted among as many as the longer operand has; a vector has no rows, or no columns, to give.
+// Axes count from the front of the operand with more axes. A vector has no row axis, or no column axis, to give.
 Matrices permuted(const AxisContext& c, size_t input, const char* permutation) {
   const auto perm = c.attributes().get_ints(permutation);
   if (perm.empty()) return matrices(c, input);
@@ -232,7 +232,7 @@ Status shift_axis_input(WidenContext& c) {
   return {};
 }
 
-// Nothing of a scalar is reduced, which axes beside the new one cannot say: no axes stand for all.
+// Reducing a scalar reduces nothing, but an empty list of axes would mean all axes, including the new one.
 Status shift_axes(WidenContext& c) {
   auto axes = constant_axes(c.node(), 1);
   if (!axes || c.rank(0) == 0) return looks_along("its axes are not known beforehand");

@@ -1,13 +1,15 @@
 #pragma once
-// Walks a broadcast element by element: for what is too rare or too heavy per element for a row kernel (strings).
+// Walks a broadcast element by element, for operators that are too rare or too slow per element for a row kernel
+// (strings).
 
 #include "base/stop.h"
 #include "type/shape.h"
 
 namespace treadle {
 
-// Calls fn(i, offsets) for each element i of a result of `dims` in row-major order; offsets[k] is where operand k is
-// read, by its strides (0 where it is broadcast). It returns about what that took, in nanoseconds.
+// Calls fn(i, offsets) for each element i of a result of `dims`, in row-major order. offsets[k] is the position of the
+// element in operand k, by the operand's strides (0 along broadcast axes). fn returns a rough estimate of the time that
+// it took, in nanoseconds.
 template <size_t kOperands, class Fn>
 Status for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn&& fn) {
   StopPoll stop;
@@ -26,7 +28,7 @@ Status for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn
   return {};
 }
 
-// Strides of a contiguous operand of sizes `dims` under the sizes it is broadcast to.
+// Strides of a row-major operand of sizes `dims`, broadcast to `result`.
 inline Dims broadcast_strides(const Dims& dims, const Dims& result) {
   const Dims own = contiguous_strides(dims);
   const size_t skip = result.size() - dims.size();
@@ -37,7 +39,7 @@ inline Dims broadcast_strides(const Dims& dims, const Dims& result) {
   return strides;
 }
 
-// Sizes of two shapes broadcast against each other.
+// The sizes of two shapes after broadcasting.
 inline Result<Dims> broadcast_dims(const Dims& a, const Dims& b) {
   if (a == b || b.empty()) return a;
   if (a.empty()) return b;

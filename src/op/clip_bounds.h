@@ -1,9 +1,9 @@
 #pragma once
-// What Clip does where a bound is not given, or is no number.
+// Clip with a bound that is not given or is NaN.
 //
-// From version 11 on, bounds that are left out are those that the specification names, the least and the largest finite
-// number: Clip(infinity, 0) is finite. Attributes of older versions have their own defaults or none. A bound that is
-// NaN makes NaN of everything, because the specification says that Clip is Min(max, Max(input, min)).
+// From version 11 on, the default bounds are the least and the largest finite number, as the specification says:
+// Clip(infinity, 0) is finite. Attributes of older versions have their own defaults or none. A bound that is NaN makes
+// every result NaN, because the specification defines Clip as Min(max, Max(input, min)).
 
 #include <cfloat>
 
@@ -13,7 +13,7 @@ namespace treadle {
 
 inline constexpr int kClipTakesBoundsSince = 11;
 
-// Its negative is the bound below. Of float types; 0 for others, in which nothing lies beyond.
+// The default upper bound of float types; the lower bound is its negative. 0 for other types, which need no bound.
 inline double clip_bound_left_out(ElementType type) {
   switch (type) {
     case ElementType::kFloat16:

@@ -1,5 +1,5 @@
 #pragma once
-// The value of a Constant, for whoever reads or infers one.
+// The value of a node Constant.
 
 #include <string_view>
 
@@ -9,7 +9,7 @@
 
 namespace treadle {
 
-// The attributes of Constant, one of which holds its value.
+// The attributes of Constant, of which each node has one.
 struct ConstantAttribute {
   std::string_view name;
   ir::AttributeKind kind;
@@ -21,7 +21,7 @@ inline constexpr ConstantAttribute kConstantAttributes[] = {
     {"value_string", ir::AttributeKind::kString}, {"value_strings", ir::AttributeKind::kStrings},
 };
 
-// What such an attribute holds; of another kind than those above, nothing may be given.
+// The value of such an attribute. Errors: an attribute of another kind.
 Result<Tensor> constant_value(const ir::Attribute& attribute);
 
 }  // namespace treadle

@@ -78,7 +78,7 @@ void clear_texts(Tensor& tensor) {
 
 }  // namespace
 
-// The memory of the result before this one serves again, if nobody else holds it.
+// Reuses the memory of the node's last result if nothing else refers to it.
 Result<Tensor*> ComputeContext::allocate(size_t i, ElementType type, Dims dims) {
   if (takes(outputs[i], type, dims)) {
     Tensor& tensor = outputs[i].tensor();
@@ -104,7 +104,7 @@ LowerContext::LowerContext(const ir::NodeInfo& node, std::span<const Type* const
     if (types_[i]) {
       v = graph.new_value("in" + std::to_string(i), *types_[i], region_);
       region_->inputs.push_back(v);
-      // A constant operand stays a region input (so that positions agree) and carries its contents along.
+      // A constant operand stays an input of the graph, so that positions agree, and carries its contents.
       if (const Tensor* t = value(i)) v->constant = *t;
     } else {
       region_->inputs.push_back(nullptr);
@@ -149,7 +149,7 @@ ir::Node* LowerContext::node(std::string_view op, std::span<ir::Value* const> in
   ir::Node* made = graph_.new_node(region_, &def, &def.newest(), name);
   made->attributes.set(named_as(node_));
   for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
-  TREADLE_ASSERT(!def.parse);  // could fail; no operator lowers to one whose attributes need it
+  TREADLE_ASSERT(!def.parse);  // parsing could fail; lowerings use no operator that needs it
   for (ir::Value* v : inputs) graph_.add_input(made, v);
   for (size_t i = 0; i < outputs; ++i) graph_.add_output(made, name + ":" + std::to_string(i));
   return made;

@@ -1,5 +1,5 @@
 #pragma once
-// What an operator's functions are given: InferContext, PrepareContext, ComputeContext, LowerContext.
+// The arguments of an operator's functions: InferContext, PrepareContext, ComputeContext, LowerContext.
 
 #include <optional>
 #include <span>
@@ -17,11 +17,12 @@ struct ElementwiseForm;  // op/elementwise.h
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Infers a node's bodies. How states meet (onnx's rules, or a fixed point) is decided by who drives the inference.
+// Infers a node's bodies. The inference driver decides how types of states are unified (ONNX's rules, or a fixed
+// point).
 class BodyInference {
  public:
-  // Types of the body's outputs, given those of its inputs. Of a loop, `states` of them are carried: behind a trip
-  // they take the types of the outputs that are the states.
+  // Types of the body's outputs, given the types of its inputs. `states`: how many values a loop carries; from the
+  // second iteration on they have the types of the corresponding outputs.
   virtual Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t states = 0) = 0;
   virtual const ir::Region* region(const char* attribute) const = 0;
 
@@ -30,33 +31,33 @@ class BodyInference {
 };
 
 // Types in, types out. One function per operator serves checking (symbolic sizes), planning (known sizes) and running
-// (sizes that depend on data). Allocates nothing when sizes are known.
+// (sizes that depend on data). With known sizes it allocates nothing.
 class InferContext {
  public:
   const ir::NodeInfo& node;
   std::span<const Type* const> inputs;    // null: left out
-  std::span<const Tensor* const> values;  // contents where known, else null; may be shorter than `inputs`
+  std::span<const Tensor* const> values;  // contents if known, else null; may be shorter than `inputs`
   std::span<const Shape* const>
-      symbols;                      // contents of small integer tensors (rank 0 or 1) as Dims, else null; may be short
-  std::span<Type> outputs;          // to be set; one per output, also for those left out
-  std::span<Shape> output_symbols;  // to be set where the operator can tell; may be empty
+      symbols;  // contents of small integer tensors (rank 0 or 1) as Dims, else null; may be shorter than `inputs`
+  std::span<Type> outputs;               // to be set; one per output, including outputs that are left out
+  std::span<Shape> output_symbols;       // to be set if the operator can compute them; may be empty
   std::span<bool> output_symbols_known;  // whether output_symbols[i] was set
   BodyInference* bodies = nullptr;       // for operators with graph attributes
 
   const ir::Attributes& attributes() const { return node.attributes; }
-  int version() const;  // since_version of the node's resolved version
+  int version() const;  // since_version of the node's version
 
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i] && inputs[i]->is_known(); }
   const Type& input(size_t i) const { return *inputs[i]; }
   ElementType element(size_t i) const { return has_input(i) ? inputs[i]->element : ElementType::kUndefined; }
-  // Null when the input is left out or not even its rank is known.
+  // Null if the input is left out or its rank is unknown.
   const Shape* shape(size_t i) const { return has_input(i) && inputs[i]->has_shape ? &inputs[i]->shape : nullptr; }
-  // The contents of input i, null where not known.
+  // The contents of input i; null if unknown.
   const Tensor* value(size_t i) const { return i < values.size() ? values[i] : nullptr; }
-  // The contents of a small integer input as Dims (from value() or symbols); nullopt where nothing is known.
+  // The contents of a small integer input as Dims, from value() or symbols; nullopt if unknown.
   std::optional<Shape> dims_value(size_t i) const;
 
-  // A tensor without a shape, with a shape.
+  // A tensor of unknown shape; of known shape.
   void set_output(size_t i, ElementType element);
   void set_output(size_t i, ElementType element, Shape shape);
   void set_output(size_t i, Type type);
@@ -66,7 +67,7 @@ class InferContext {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Known shapes in, a kernel out. Everything that does not depend on data happens here.
+// Known shapes in, a kernel out. Preparation does all work that does not depend on data.
 class PrepareContext {
  public:
   const ir::NodeInfo& node;
@@ -78,16 +79,17 @@ class PrepareContext {
   // Results.
   Kernel kernel;
   size_t scratch_bytes = 0;  // 64-byte aligned, uninitialised, at operand index inputs.size() + outputs.size()
-  // Set: an operator that can says here what it computes. What the form points to lives as long as `arena`.
+  // If not null, an operator that can writes here what it computes. Memory that the form points to lives as long as
+  // `arena`.
   ElementwiseForm* form = nullptr;
-  // Threads that a run may use: the kernel may split its work over them (op/parallel.h).
+  // Threads that a run may use. The kernel may split its work over them (op/parallel.h).
   int threads = 1;
-  // Result: about how many nanoseconds a run takes, where that is more than a pass over the operands.
+  // Result: estimated nanoseconds of a run, if it takes longer than a pass over the operands.
   double cost_ns = 0;
-  // Result: bytes that live from one run to the next, at operand scratch_operand() + 1. They are zero before the first
-  // run. A null operand stands for them where runs do not follow each other.
+  // Result: bytes that the kernel keeps from one run to the next, at operand scratch_operand() + 1. They are zero
+  // before the first run. The operand is null if runs do not follow each other.
   size_t kept_bytes = 0;
-  // Nothing but `form` is wanted: who fills it may leave `kernel` empty.
+  // The caller wants `form` only: an operator that fills it may leave `kernel` empty.
   bool form_only = false;
 
   const ir::Attributes& attributes() const { return node.attributes; }
@@ -102,13 +104,13 @@ class PrepareContext {
   }
   void set_kernel(KernelFn run, const void* state, ResizeFn resize = nullptr) { kernel = {run, state, resize}; }
   // The constant contents of a small integer input (axes, shapes, ...). Only for inputs named in OpDef::shape_inputs,
-  // whose contents are always fixed here, and for inputs with `constant`.
+  // whose contents are always known here, and for inputs with `constant`.
   InlineVector<int64_t, 8> int64s(size_t i) const;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Values in, values out: for operators whose output sizes depend on data beyond small integers, and for sequences,
+// Values in, values out. For operators whose output sizes depend on data beyond small integers, and for sequences,
 // optionals, maps and strings.
 class ComputeContext {
  public:
@@ -120,14 +122,14 @@ class ComputeContext {
   int version() const;
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].is_none(); }
   const Tensor& tensor(size_t i) const { return inputs[i].tensor(); }
-  // Allocates output i as a tensor.
+  // Makes output i a tensor to be written.
   Result<Tensor*> allocate(size_t i, ElementType type, Dims dims);
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// A node in, simpler nodes out: builds a graph with the node's inputs and outputs that computes the same. What the
-// node's bodies capture follows the node's inputs as further inputs of the graph, in the order of captures().
+// A node in, simpler nodes out: builds a graph that computes the node's outputs from its inputs. Values that the node's
+// bodies capture follow the node's inputs as further inputs of the graph, in the order of captures().
 class LowerContext {
  public:
   LowerContext(const ir::NodeInfo& node, std::span<const Type* const> inputs, std::span<const Tensor* const> values,
@@ -140,11 +142,11 @@ class LowerContext {
   bool has_input(size_t i) const { return i < types_.size() && types_[i] != nullptr; }
   const Type& type(size_t i) const { return *types_[i]; }
   const Tensor* value(size_t i) const { return i < values_.size() ? values_[i] : nullptr; }
-  // The graph's own value for input i (a constant when its contents are known).
+  // The graph's value for input i; a constant if its contents are known.
   ir::Value* input(size_t i) const { return inputs_[i]; }
   void set_output(size_t i, ir::Value* value);
 
-  // Appends nodes to `region()`; operators are named without version and taken in their newest one.
+  // Appends nodes to `region()`. Operators are named without version; the newest one is taken.
   ir::Value* call(std::string_view op, std::span<ir::Value* const> inputs, std::vector<ir::Attribute> attributes = {},
                   std::string_view domain = "");
   ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs,
@@ -157,17 +159,17 @@ class LowerContext {
   ir::Value* constant_int64(int64_t scalar);
   ir::Value* number(double scalar, ElementType type);  // a constant
 
-  // Building goes on inside a new body of `node` until end_region(). Body inputs are made with region_input().
+  // Begins a body of `node`, to which nodes are appended until end_region(). region_input() makes its inputs.
   void begin_region(ir::Node* node, std::string attribute);
   ir::Value* region_input(std::string name, Type type);
-  // `type`: what is known of the value, for a body that runs no trip.
+  // `type`: the known type of the value, for a loop without iterations.
   void region_output(ir::Value* value, Type type = {});
   void end_region();
   ir::Region* region() const { return region_; }
 
-  // The node's body of that name (of the original graph); null when there is none.
+  // The body of that name of the node to be lowered; null if there is none.
   const ir::Region* body(std::string_view attribute) const;
-  // Appends the body's nodes to `region()`, its inputs standing for `arguments`; returns its outputs.
+  // Appends the body's nodes to `region()`, with `arguments` for the body's inputs. Returns the values of its outputs.
   std::vector<ir::Value*> inline_body(std::string_view attribute, std::span<ir::Value* const> arguments);
   // Values of the original graph that the bodies capture.
   std::span<ir::Value* const> captures() const { return captures_; }
@@ -181,7 +183,7 @@ class LowerContext {
   std::vector<ir::Value*> inputs_;
   std::span<const std::unique_ptr<ir::Region>> bodies_;
   std::vector<ir::Value*> captures_;
-  std::unordered_map<const ir::Value*, ir::Value*> captured_;  // to the graph's own value
+  std::unordered_map<const ir::Value*, ir::Value*> captured_;  // captured value to its value in the new graph
   int counter_ = 0;
 };
 

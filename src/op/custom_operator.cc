@@ -22,7 +22,7 @@ Result<std::shared_ptr<const void>> parse_custom(const ir::NodeInfo& node) {
   return std::shared_ptr<const void>(std::make_shared<std::shared_ptr<const CustomKernel>>(std::move(kernel)));
 }
 
-// "tensor(float)", "seq(tensor(float))", ... without sizes. Unknown where the name is none.
+// Parses "tensor(float)", "seq(tensor(float))", ... without sizes. Unknown if the name is not a type.
 Type type_named(std::string_view name) {
   const auto inside = [&](std::string_view head) -> std::string_view {
     if (!name.starts_with(head) || !name.ends_with(')')) return {};
@@ -41,7 +41,8 @@ Type type_named(std::string_view name) {
   return {};
 }
 
-// Types that the record alone says; those that it leaves open are that of the first input that it leaves open as well.
+// Output types as the record states them. An output whose type the record leaves open has the type of the first input
+// that it leaves open.
 void infer_from_record(InferContext& ctx) {
   const OpVersion& version = *ctx.node.version;
   const auto is_open = [](const Formal* formal) { return formal && formal->constraint != Formal::kNoConstraint; };
@@ -69,7 +70,7 @@ std::string full_name(const OpDef& op) {
   return fmt::format("{}::{}", op.domain, op.name);
 }
 
-// What an operator gives has to be what it has said: nodes behind it were planned on that.
+// An operator's results must have the types that it announced: nodes behind it were planned for them.
 Status check_outputs(const ComputeContext& ctx) {
   std::vector<Type> found;
   for (const AnyValue& input : ctx.inputs) found.push_back(input.type());
@@ -99,7 +100,9 @@ Status check_outputs(const ComputeContext& ctx) {
 }
 
 Status compute_custom(ComputeContext& ctx) {
-  for (AnyValue& output : ctx.outputs) output = {};  // what was there before says nothing about this run
+  for (AnyValue& output : ctx.outputs)
+    output = {};  // contents of the last run must not be taken for results of this
+                  // one
   TREADLE_TRY(kernel_of(ctx.node).compute(ctx));
   return check_outputs(ctx);
 }

@@ -29,16 +29,16 @@ struct Elementwise {
   kernels::ElementwiseRows rows;
   kernels::WhereRow where = nullptr;
   kernels::ElementwiseParams params;
-  uint8_t count = 0;          // of arguments
+  uint8_t count = 0;          // number of arguments
   uint8_t arguments[3] = {};  // inputs of the node
-  uint8_t width[3] = {};      // of the arguments
+  uint8_t width[3] = {};      // bytes per element of each argument
   uint8_t result_width = 0;
 };
 
-// The result's dimensions, neighbours merged along which the same arguments move, innermost first.
+// The result's dimensions, innermost first. Neighbours along which the same arguments move are merged.
 class Walk {
  public:
-  // False where the sizes do not go together, or take too many dimensions.
+  // False if the sizes do not broadcast, or need too many dimensions.
   bool spread(std::span<const DynamicOperand* const> arguments) {
     for (const DynamicOperand* a : arguments) rank_ = std::max(rank_, a->dims->size());
     dims.resize(rank_);
@@ -60,7 +60,7 @@ class Walk {
 
   struct Level {
     int64_t size = 1;
-    uint8_t moving = 0;  // bit i: argument i
+    uint8_t moving = 0;  // bit i: argument i moves along this dimension
   };
   Dims dims;
   std::span<const Level> levels() const { return {levels_, count_}; }
@@ -96,8 +96,8 @@ uint32_t run_row(const Elementwise& s, const void* const* a, void* to, int64_t c
   return row(a[0], s.count > 1 ? a[1] : nullptr, to, n, &s.params);
 }
 
-// Two levels the inner one of which is short: rows that are a few of the outer level's long, for which arguments that
-// move along one of the two are spread out.
+// Two levels of which the inner one is short. Rows then span several lines of the outer level; arguments that move
+// along one of the levels only are copied out to such rows.
 class ShortLines {
  public:
   ShortLines(const Elementwise& s, const Walk::Level& outer, const Walk::Level& inner)
@@ -167,7 +167,7 @@ class ShortLines {
 
   const Elementwise& s_;
   const Walk::Level &outer_, &inner_;
-  const int64_t rows_;  // of the outer level, at once
+  const int64_t rows_;  // lines of the outer level in a row
   alignas(64) std::byte lines_[3][kElements * sizeof(uint64_t)];
 };
 
@@ -186,7 +186,7 @@ uint32_t run_levels(const Elementwise& s, std::span<const Walk::Level> levels, c
   }
   const void* begin[3] = {a[0], a[1], a[2]};
   for (int64_t k = 0; k < level.size; ++k) {
-    // An argument that stands still along this dimension is walked again from where it began.
+    // An argument that does not move along this dimension is read again from where it began.
     for (size_t i = 0; i < s.count; ++i) {
       if (!(level.moving >> i & 1)) a[i] = begin[i];
     }
@@ -204,8 +204,8 @@ bool same_sizes(const Dims& a, const Dims& b) {
   return true;
 }
 
-// The argument that has the sizes of the result where every other has them too or is one element; null elsewhere.
-// `moving`: as of a level.
+// The argument that has the sizes of the result, if each other one has the same sizes or a single element; else null.
+// `moving`: as in Level.
 const DynamicOperand* longest(std::span<const DynamicOperand* const> arguments, unsigned& moving) {
   const DynamicOperand* most = arguments[0];
   for (const DynamicOperand* a : arguments.subspan(1)) {
@@ -243,7 +243,7 @@ uint32_t run_elementwise(const Elementwise& s, DynamicCall& call) {
   return run_levels(s, walk.levels(), a, to);
 }
 
-// An operand of one element and no dimensions.
+// An operand of rank 0.
 Operand one_element(const ir::Value* v) {
   Operand operand;
   if (v) operand.type = v->type.element;
@@ -320,7 +320,7 @@ void copy_line(size_t width, int64_t count, const void* from, int64_t from_strid
   }
 }
 
-// Line by line.
+// Copies line by line.
 void copy_lines(size_t width, std::span<const int64_t> dims, const std::byte* from,
                 std::span<const int64_t> from_strides, std::byte* to, std::span<const int64_t> to_strides) {
   if (dims.size() == 1) return copy_line(width, dims[0], from, from_strides[0], to, to_strides[0]);
@@ -352,7 +352,7 @@ int64_t index_at(const void* list, bool wide, int64_t k) {
 
 void copy_strided(size_t width, std::span<const int64_t> dims, const void* from, std::span<const int64_t> from_strides,
                   void* to, std::span<const int64_t> to_strides) {
-  constexpr int64_t kFewElements = 256;  // for which preparing takes longer than copying
+  constexpr int64_t kFewElements = 256;  // so few elements are copied faster than a copy of them is prepared
   if (dims.empty()) {
     std::memcpy(to, from, width);
     return;

@@ -8,7 +8,7 @@ namespace treadle {
 
 namespace {
 
-// Constants of some size are not searched each time somebody asks.
+// Larger constants are not searched.
 constexpr int64_t kMaxLookedAt = 4096;
 
 bool has_known_size(const ir::Value* v) {

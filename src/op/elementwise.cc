@@ -10,14 +10,14 @@ namespace treadle {
 
 namespace {
 
-// Symbolic contents are for shapes and what shapes are computed from.
+// Symbolic contents serve shapes and arithmetic on shapes, which have few elements.
 constexpr int64_t kMaxSymbols = 64;
 
 bool has_legacy_broadcast(const ir::Attributes& attributes) {
   return attributes.has("broadcast");
 }
 
-// Result<Shape> of A with B aligned at `axis`, as before opset 7.
+// The shape of A with B aligned at `axis`, as before opset 7.
 Result<Shape> legacy_broadcast(const ir::Attributes& attributes, const Shape& a, const Shape& b) {
   const bool requested = attributes.get_int("broadcast") != 0;
   const auto a_rank = static_cast<int64_t>(a.size()), b_rank = static_cast<int64_t>(b.size());
@@ -44,7 +44,7 @@ Result<Shape> legacy_broadcast(const ir::Attributes& attributes, const Shape& a,
   return out;
 }
 
-// Which operands a refusal is about: the operand `i` and those before it.
+// Says that a refusal is about operand `i` and those before it.
 Status of_operands(const InferContext& ctx, size_t i, const Status& refused) {
   const auto name = [&](size_t k) {
     const Formal* formal = ctx.node.version->input(k);
@@ -133,7 +133,7 @@ void infer_symbols(InferContext& ctx, DimFn fn) {
   Shape out;
   for (size_t i = 0; i < count; ++i) {
     Dim d = fn((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-    // A known int32 that wraps is not what Dim's arithmetic says.
+    // Dim's arithmetic does not wrap as int32 does.
     const bool wraps =
         ctx.outputs[0].element == ElementType::kInt32 && d.is_known() && d.value() != static_cast<int32_t>(d.value());
     out.push_back(wraps ? Dim::unknown() : std::move(d));
@@ -154,7 +154,7 @@ Dims broadcast_strides(const Operand& operand, const Dims& result, int64_t axis)
 }
 
 int64_t legacy_axis(const PrepareContext& ctx) {
-  if (ctx.attributes().get_int("broadcast") == 0) return -1;  // `axis` means nothing then
+  if (ctx.attributes().get_int("broadcast") == 0) return -1;  // `axis` has no meaning then
   const int64_t a_rank = ctx.inputs[0].rank();
   const int64_t axis = ctx.attributes().get_int("axis", a_rank - ctx.inputs[1].rank());
   return axis < 0 ? axis + a_rank : axis;
@@ -172,13 +172,13 @@ uint32_t run_plan(const void* state, void* const* slots, const uint32_t* operand
   return (*static_cast<const ElementwisePlan*>(state))(inputs, slots[operands[kInputs]]);
 }
 
-// One contiguous row: no driver between the kernel and the row function.
+// One contiguous row: the kernel calls the row function directly.
 struct RowState {
   kernels::Row row;
   size_t count;
   kernels::ElementwiseParams params;
-  bool single[2] = {};     // operands of one element
-  size_t small_count = 0;  // of other sizes, fewer elements than this; threads may share more
+  bool single[2] = {};     // by operand: it is one element
+  size_t small_count = 0;  // after a resize, fewer elements than this; more may need several threads
 };
 
 uint32_t run_unary_row(const void* state, void* const* slots, const uint32_t* operands) {
@@ -191,7 +191,7 @@ uint32_t run_binary_row(const void* state, void* const* slots, const uint32_t* o
   return s.row(slots[operands[0]], slots[operands[1]], slots[operands[2]], s.count, &s.params);
 }
 
-// Enough work for several threads.
+// Work for several threads.
 struct LargePlan {
   ElementwisePlan plan;
   double part_ns;
@@ -207,7 +207,7 @@ uint32_t run_large_plan(const void* state, void* const* slots, const uint32_t* o
   });
 }
 
-// The row that does the whole plan on its own, null where there is none.
+// The row function that does the whole plan by itself; null if there is none.
 kernels::Row whole_row(const ElementwisePlan& plan) {
   const bool flat = plan.inputs <= 2 && plan.count > 0 && plan.outer_rank == 0 && plan.tile_mask == 0;
   return flat && plan.op != ElementwiseOp::kClip ? plan.row : nullptr;
@@ -220,7 +220,7 @@ bool one_element(const PrepareContext& ctx, size_t inputs) {
   return ctx.outputs[0].element_count() == 1;
 }
 
-// A row of as many elements, where each operand is still all of them or one.
+// Resizes a row. Each operand must still have all elements or one.
 bool resize_row(void* state, ResizeContext& ctx) {
   auto& s = *static_cast<RowState*>(state);
   const Operand* full = &ctx.inputs[0];

@@ -15,7 +15,7 @@ void with_form(const ir::Node& node, const std::function<void(const ElementwiseF
 
 void with_form(const ir::Node& node, std::span<const Operand> inputs, const Operand& result,
                const std::function<void(const ElementwiseForm&)>& use) {
-  // Inference can derive sizes of a tensor that no run can make. Operators prepare for tensors that exist.
+  // Inference can derive sizes that no tensor can have. Operators prepare for tensors that exist.
   const auto can_exist = [](const Operand& of) { return element_count(of.dims).ok(); };
   if (!std::all_of(inputs.begin(), inputs.end(), can_exist) || !can_exist(result)) return;
   StateArena states;

@@ -51,8 +51,8 @@ WideConstant::WideConstant(const Operand& operand, ElementType wide) : data_(ope
 
 namespace {
 
-// Multiply-adds are estimated at what one core does on large matrices, and for a few rows at what B takes to arrive:
-// from the second-level cache, or from memory. `rows`: of A for each matrix B; `elements`: of all matrices B.
+// Time per multiply-add: that of one core on large matrices, and with few rows the time that B takes to arrive from the
+// second-level cache or from memory. `rows`: rows of A for each matrix B; `elements`: elements of all matrices B.
 double multiply_add_ns(ElementType type, int64_t rows, int64_t elements) {
   switch (type) {
     case ElementType::kFloat: {
@@ -67,7 +67,7 @@ double multiply_add_ns(ElementType type, int64_t rows, int64_t elements) {
   }
 }
 
-constexpr int64_t kRowBlock = 48;  // rows of a block that make up for bringing its columns into cache
+constexpr int64_t kRowBlock = 48;  // so many rows make up for loading the block's columns into the cache
 
 }  // namespace
 
@@ -86,7 +86,7 @@ ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, 
     grid.column_blocks = blocks(n, grid.column_step);
     return grid.blocks() * matrices % threads == 0;
   };
-  // As many for each thread, if a few blocks more make it so.
+  // Gives each thread the same number of blocks, if a few more blocks achieve that.
   int64_t more = 0;
   while (more < threads && !cut_columns(parts + more)) ++more;
   if (more == threads) cut_columns(parts);
@@ -160,7 +160,7 @@ uint64_t packed_layout(const kernels::GemmPlan& plan, ElementType stored) {
 Status StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   const int64_t matrix = plan.shape.k * plan.shape.n;
   if (!b.constant || matrix == 0) return {};
-  // What lies behind each other in B is packed behind each other; the plan's strides are those of one matrix.
+  // Matrices of B are packed one after the other; the plan's strides are those of one matrix.
   const int64_t count = b.element_count() / matrix;
   kernels::GemmShape shape = plan.shape;
   shape.b_packed = true;
@@ -183,8 +183,9 @@ Status StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
 
 namespace {
 
-// What turns the bytes' lowest value into that of int8, where one value is the zero point of all of them: 0 of int8,
-// 128 of uint8. None where bytes less their zero point may take nine bits.
+// The bits to flip so that bytes less their zero point are int8, if all columns have the same zero point: the lowest
+// value of the bytes' type flips to that of int8 (0 for int8, 128 for uint8). None if bytes less their zero point may
+// need nine bits.
 std::optional<uint8_t> flipped_bits(const DequantizedOperand& b) {
   const bool is_signed = b.bytes.type == ElementType::kInt8;
   if (!b.zero.present()) return is_signed ? std::optional<uint8_t>(0) : std::nullopt;
@@ -194,7 +195,7 @@ std::optional<uint8_t> flipped_bits(const DequantizedOperand& b) {
   return fits ? std::optional(middle) : std::nullopt;
 }
 
-// A matrix stored like the bytes, of floats.
+// The matrix in floats, in the layout of the bytes.
 std::unique_ptr<float[]> dequantized(const DequantizedOperand& b, const kernels::GemmShape& shape) {
   auto made = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(b.bytes.element_count()));
   const bool is_signed = b.bytes.type == ElementType::kInt8;
@@ -217,7 +218,7 @@ std::unique_ptr<float[]> dequantized(const DequantizedOperand& b, const kernels:
   return made;
 }
 
-// Of what belongs to a matrix of bytes, beside its layout.
+// A digest of the scale or zero points of a matrix of bytes, for the key of its packed form.
 uint64_t digest_of(const Operand& operand) {
   if (!operand.present()) return 0;
   Digester digester;
@@ -233,7 +234,8 @@ Status StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
   kernels::GemmShape shape = plan.shape;
   shape.b_packed = true;
   const auto flipped = flipped_bits(b);
-  // A byte takes more instructions than a float, and is read in less time where floats come from afar.
+  // A byte takes more instructions than a float. Bytes pay when the floats would come from beyond the second-level
+  // cache.
   const auto float_bytes = static_cast<size_t>(shape.n * shape.k) * sizeof(float);
   shape.b_bytes = flipped && shape.n > kernels::kGemmDotColumns && float_bytes > caches().second;
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
@@ -258,7 +260,7 @@ const void* StackedGemm::matrix_b(const void* b, int64_t offset) const {
   return packed + static_cast<size_t>(offset / (plan.shape.k * plan.shape.n)) * plan.packed_b_bytes;
 }
 
-// Steps through the matrices of a stack, in elements of the operands.
+// Steps through the matrices of a stack; offsets are in elements.
 class StackedGemm::Walk {
  public:
   Walk(std::span<const Level> levels, int64_t matrix) : levels_(levels) {
@@ -304,7 +306,7 @@ void StackedGemm::run_single_rows(const void* a, const void* b, void* c) const {
 
 namespace {
 
-// Whether it is the turn of reading B backwards: every other run.
+// Whether this run reads B backwards: every other run does.
 bool takes_turn_backward(void* kept) {
   if (!kept) return false;
   auto& turn = *static_cast<uint8_t*>(kept);

@@ -17,8 +17,8 @@ namespace {
 struct Refusal {
   ElementPlace place;
   int64_t least, most;
-  const char* expected;  // in place of the two
-  double number;         // what was found of refuse_number
+  const char* expected;  // expected text, in place of the two bounds
+  double number;         // the number found, for refuse_number
   bool is_number;
 };
 
@@ -78,7 +78,7 @@ Status kernel_status(uint32_t code) {
 
 void* StateArena::allocate(size_t bytes, size_t alignment) {
   constexpr size_t kBlock = 1024;
-  // An object that is made here must not be lost because there is no memory to remember it.
+  // Room to register the destructor is reserved first: without memory for it, the object would be lost.
   if (cleanups_.size() == cleanups_.capacity()) cleanups_.reserve(std::max<size_t>(4, 2 * cleanups_.size()));
   auto aligned = [&] {
     const auto address = reinterpret_cast<uintptr_t>(next_);
@@ -101,7 +101,7 @@ void StateArena::clear() {
   for (size_t i = cleanups_.size(); i-- > 0;) cleanups_[i].destroy(cleanups_[i].object);
   cleanups_.clear();
   if (blocks_.empty()) return;
-  // One block stays for the next states.
+  // Keeps one block for the next states.
   blocks_.erase(blocks_.begin() + 1, blocks_.end());
   next_ = blocks_[0].memory.get();
   left_ = blocks_[0].size;

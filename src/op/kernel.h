@@ -1,5 +1,5 @@
 #pragma once
-// A prepared operator: a function and the state that preparation computed from attributes, shapes and constants.
+// A prepared operator: a function, and the state that preparation computed from attributes, shapes and constants.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace treadle {
 
-// Why a kernel failed. Kernels build no strings: they return one of these and leave a few numbers (kernel_failure) that
-// the caller turns into a sentence.
+// Why a kernel failed. Kernels build no strings. They return a KernelError and leave a few numbers (kernel_failure), of
+// which kernel_status() makes a message.
 enum class KernelError : uint32_t {
   kNone = 0,
   kDivisionByZero,    // integer division or modulo
   kIndexOutOfRange,   // detail: index, size of the axis
   kNegativeExponent,  // detail: exponent
   kInvalidValue,      // detail: value
-  kShapeMismatch,     // a shape that data decided differs from what was prepared
+  kShapeMismatch,     // data led to a shape other than the prepared one
   kSequenceLength,    // detail: length, longest, batch entry
-  kStopped,           // it was told to (base/stop.h)
+  kStopped,           // the run was told to stop (base/stop.h)
 };
 
 struct KernelFailure {
@@ -29,32 +29,31 @@ struct KernelFailure {
   int64_t limit = 0;
   int64_t position = 0;
 };
-KernelFailure& kernel_failure();  // of this thread
+KernelFailure& kernel_failure();  // of the calling thread
 
 inline uint32_t fail(KernelError code, int64_t found = 0, int64_t limit = 0, int64_t position = 0) {
   kernel_failure() = {found, limit, position};
   return static_cast<uint32_t>(code);
 }
-// The sentence for `code` and the numbers left by the failing kernel.
+// The message for `code` and the numbers of the failing kernel.
 Status kernel_status(uint32_t code);
 
-// `operands` are indices into `slots`: the node's inputs, then its outputs, then scratch and what it keeps from run to
-// run, if it asked for any (PrepareContext).
-// An operand that was left out points to a null slot. Returns 0 or a KernelError.
+// `operands` are indices into `slots`: the node's inputs, then its outputs, then scratch and kept memory if the kernel
+// asked for them (PrepareContext). An operand that is left out refers to a null slot. Returns 0 or a KernelError.
 using KernelFn = uint32_t (*)(const void* state, void* const* slots, const uint32_t* operands);
 
 struct ResizeContext;  // op/resize.h
-// Makes the state of a prepared kernel one for other sizes. False, leaving it as it was, where it cannot: the sizes
-// want another kernel, or do not fit each other.
+// Adapts the state of a prepared kernel to other sizes. False, with the state unchanged, if that is not possible: the
+// sizes need another kernel, or do not fit each other.
 using ResizeFn = bool (*)(void* state, ResizeContext& ctx);
 
 struct Kernel {
   KernelFn run = nullptr;
   const void* state = nullptr;
-  ResizeFn resize = nullptr;  // null: for other sizes it is prepared anew
+  ResizeFn resize = nullptr;  // null: the kernel is prepared anew for other sizes
 };
 
-// Memory for kernel state; freed, destructors run, as a whole.
+// Memory for kernel state. It is freed as a whole, after running destructors.
 class StateArena {
  public:
   StateArena() = default;

@@ -1,6 +1,6 @@
 #pragma once
-// If, Loop and Scan by the roles of their values, and edits that keep node, body and attributes in step. In all of
-// them a null value is one that is left out, or that nobody wants.
+// If, Loop and Scan by the roles of their values, and edits that keep node, body and attributes consistent. A null
+// value is one that is left out or unused.
 
 #include "op/loop_signature.h"
 
@@ -14,11 +14,11 @@ inline bool is_scan(const ir::Node& node) {
   return node.op->control == Control::kScan;
 }
 
-// A Loop or Scan. Refers to the node: it is good until something but a LoopEditor changes the node's signature.
+// A Loop or Scan. It refers to the node, and is valid until code other than a LoopEditor changes the node's signature.
 class LoopView {
  public:
   struct State {
-    ir::Value *initial, *before, *after, *final;  // before and after: each trip, in the body
+    ir::Value *initial, *before, *after, *final;  // before and after an iteration are in the body
   };
   struct ScanInput {
     ir::Value *whole, *element;
@@ -32,9 +32,9 @@ class LoopView {
     bool wanted() const { return row && whole; }
   };
 
-  // Of a graph that inference has accepted.
+  // For a graph that inference has accepted.
   explicit LoopView(const ir::Node& loop);
-  // The errors of read_signature, and kInvalidModel where there is no body.
+  // Errors: those of read_signature(), and kInvalidModel without a body.
   static Result<LoopView> read(const ir::Node& loop);
 
   const ir::Node& node() const { return *node_; }
@@ -46,28 +46,28 @@ class LoopView {
   size_t scan_inputs() const { return signature_.scan_inputs.size(); }
   size_t scan_outputs() const { return signature_.scan_outputs.size(); }
 
-  // Of a Loop; null in a Scan.
+  // Null in a Scan.
   ir::Value* trip_count() const { return is_scan() ? nullptr : input(0); }       // M
-  ir::Value* condition() const { return is_scan() ? nullptr : input(1); }        // before the first trip
-  ir::Value* counter() const { return is_scan() ? nullptr : body_->inputs[0]; }  // the trip's number
+  ir::Value* condition() const { return is_scan() ? nullptr : input(1); }        // before the first iteration
+  ir::Value* counter() const { return is_scan() ? nullptr : body_->inputs[0]; }  // the number of the iteration
   ir::Value* condition_before() const { return is_scan() ? nullptr : body_->inputs[1]; }
   ir::Value* condition_after() const { return is_scan() ? nullptr : body_->outputs[0]; }
 
   State state(size_t i) const;
   ScanInput scan_input(size_t i) const;
   ScanOutput scan_output(size_t i) const;
-  // The number of the state that `v` is before or after a trip; states() if it is none.
+  // The number of the state that has `v` before or after an iteration; states() if `v` is no state.
   size_t state_before(const ir::Value* v) const;
-  // Whether every trip hands the state on as it is; also through Identity.
+  // Whether the body hands the state on unchanged, possibly through Identity.
   bool is_kept(size_t state) const;
   bool stays_constant(size_t state) const;
 
-  // What inference knew of a scan output's rows from the model alone; null: nothing was kept.
+  // The type of a scan output's rows that inference found without knowing sizes of a run; null: not kept.
   const Type* row_type(size_t scan_output) const;
-  // Whether rows have the sizes that the model says, which a run without trips takes from there.
+  // Whether rows have the sizes that the model states. A loop without iterations takes its sizes from there.
   bool row_is_as_in_model(size_t scan_output) const;
 
-  // What the body reads of outer regions; constants not included.
+  // The values of outer regions that the body reads, without constants.
   std::vector<ir::Value*> captures() const { return ir::captures(*body_); }
 
  protected:
@@ -82,7 +82,7 @@ class LoopView {
   LoopSignature signature_;
 };
 
-// The same of a loop that is changed. Not for Scan-8, which is lowered before anybody has reason to.
+// A LoopView that changes its loop. Not for Scan-8, which is lowered before any rewrite.
 class LoopEditor : public LoopView {
  public:
   explicit LoopEditor(ir::Node& loop) : LoopView(loop) {}
@@ -94,30 +94,30 @@ class LoopEditor : public LoopView {
   void set_condition_after(ir::Value* condition) { body().outputs[0] = condition; }
   void set_after(size_t state, ir::Value* after) { body().outputs[signature_.state_body_output(state)] = after; }
   void set_scan_input(size_t i, ir::Value* whole) { node().inputs[signature_.scan_input(i)] = whole; }
-  void set_scan_output(size_t i, ir::Value* whole);  // made by nobody else
+  void set_scan_output(size_t i, ir::Value* whole);  // no other node makes `whole`
 
-  // A state behind the others: `before` is a value that nothing makes, `after` one of the body or around it. Returns
-  // its final value, called `name`, of the type of `before`.
+  // Adds a state behind the others. `before`: a value that no node makes; `after`: a value of the body or around it.
+  // Returns the state's final value, called `name`, of the type of `before`.
   ir::Value* add_state(ir::Value* initial, ir::Value* before, ir::Value* after, std::string_view name);
-  // The state goes, with its initial and its final value; nobody reads any of it any more, or will behind this edit.
+  // Removes a state with its initial and final value. No node may read any of them once the edit is complete.
   void remove_state(size_t i);
 
-  // `element` is a value that nothing makes: one of `whole` along axis 0, where all other scan inputs run, too.
+  // `element`: a value that no node makes. It takes slices of `whole` along axis 0, as all other scan inputs must.
   void add_scan_input(ir::Value* whole, ir::Value* element, bool reverse);
   void remove_scan_input(size_t i);
 
-  // Rows, along axis 0. Returns what they make, called `name`, of the rows' type with `trips` in front.
+  // Stacks `row` along axis 0. Returns the stacked value, called `name`, of the row's type with `trips` in front.
   ir::Value* add_scan_output(ir::Value* row, const Dim& trips, bool reverse, std::string_view name);
   void add_unread_scan_output(ir::Value* row, bool reverse = false);
-  // Nobody reads what its rows make.
+  // Marks a scan output as unused.
   void clear_scan_output(size_t i);
 
-  // All trips happen, so rows have the sizes that they have: what a run without trips would take is forgotten.
+  // For a loop that has iterations: forgets the row types for loops without iterations, and takes those of the body.
   void take_row_types_from_body();
-  // A Loop becomes a Scan: trip count, condition and counter go, where the body no longer reads the latter two. Its
-  // scan inputs are to be added.
+  // Turns a Loop into a Scan without trip count, condition and counter. The body must not read the latter two. The
+  // caller adds scan inputs.
   void become_scan(const ir::Attributes& attributes = {});
-  // All scan inputs and outputs run along axis 0 from now on.
+  // Makes all scan inputs and outputs run along axis 0.
   void move_axes_first();
 
  private:
@@ -142,7 +142,7 @@ class IfView {
   };
   size_t results() const { return node_.outputs.size(); }
   Result result(size_t i) const { return {then_.outputs[i], else_.outputs[i], node_.outputs[i]}; }
-  // Nobody reads it: no branch gives it any more.
+  // Removes result i from both branches; it must be unused.
   void drop_result(size_t i) const { then_.outputs[i] = else_.outputs[i] = nullptr; }
 
  private:

@@ -10,7 +10,7 @@ Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::spa
                                               std::span<const Tensor* const> values,
                                               std::span<const std::unique_ptr<ir::Region>> bodies,
                                               std::vector<ir::Value*>* captured) {
-  // Lowerings cannot fail for want of memory, so their constants are counted only: the next tensor is refused.
+  // A lowering cannot fail for lack of memory. Its constants are only counted, and the next tensor is refused.
   std::optional<MemoryScope> counted;
   if (const MemoryScope* scope = MemoryScope::current())
     counted.emplace(scope->account(), MemoryScope::Refuses::kNothing);

@@ -17,7 +17,7 @@ ir::Attributes collect_defaults(const OpVersion& version) {
   return defaults;
 }
 
-// Of all registered versions, so that nodes share them until they change one.
+// The defaults of all registered versions. Nodes share them until they change one.
 const std::unordered_map<const OpVersion*, ir::Attributes>& registered_defaults() {
   static const auto* const all = [] {
     auto* made = new std::unordered_map<const OpVersion*, ir::Attributes>;  // like the registry, never destroyed
@@ -54,7 +54,7 @@ bool has_all_defaults(const ir::Region& region) {
   return all;
 }
 
-// Here and not with the rest of the graph, which knows of no operator's record: so no maker of nodes can forget them.
+// Defined here because the graph knows no operator record. Nodes thus always have the defaults of their operator.
 ir::Node* ir::Graph::new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name,
                               size_t index) {
   std::unique_ptr<Node> node(new (arena_) Node);

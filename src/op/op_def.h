@@ -1,6 +1,6 @@
 #pragma once
-// The operator record: versions, type rules, inference, effects, lowering, kernel. One per operator, defined by a
-// TREADLE_OP block in src/ops/<family>/, found through op/registry.h.
+// The operator record: versions, type rules, inference, effects, lowering, kernel. Each operator has one, defined by a
+// TREADLE_OP block in src/ops/<family>/ and found through op/registry.h.
 
 #include <climits>
 #include <initializer_list>
@@ -26,8 +26,8 @@ struct Formal {
   std::string name;
   std::string type;  // a constraint's name ("T") or a type ("tensor(int64)")
   Arity arity = Arity::kSingle;
-  int min_arity = 1;  // of a variadic
-  // Index of the constraint among OpVersion::types, kNoConstraint where `type` is a type. Set by the registry.
+  int min_arity = 1;  // for a variadic formal
+  // Index of the constraint among OpVersion::types; kNoConstraint if `type` is a type. Set by the registry.
   int constraint = kNoConstraint;
 
   static constexpr int kNoConstraint = -1;
@@ -52,7 +52,7 @@ struct OpVersion {
   bool deprecated = false;
   std::vector<Formal> inputs, outputs;
   std::vector<AttributeDef> attributes;
-  bool any_attributes = false;  // also others than those
+  bool any_attributes = false;  // other attributes are allowed as well
   std::vector<TypeConstraint> types;
 
   const AttributeDef* attribute(std::string_view name) const;
@@ -60,9 +60,9 @@ struct OpVersion {
   const TypeConstraint* constraint(const Formal& formal) const {
     return formal.constraint == Formal::kNoConstraint ? nullptr : &types[static_cast<size_t>(formal.constraint)];
   }
-  // Finds the formals' constraints, once the version is whole.
+  // Finds the formals' constraints, when the version is complete.
   void link();
-  // Formal of the i-th actual argument (the variadic one for all that follow it); null when there are too many.
+  // The formal of the i-th actual argument: a variadic formal stands for all that follow. Null if there are too many.
   const Formal* input(size_t i) const { return formal(inputs, i); }
   const Formal* output(size_t i) const { return formal(outputs, i); }
   size_t min_inputs() const { return fewest(inputs); }
@@ -72,13 +72,13 @@ struct OpVersion {
   static const Formal* formal(const std::vector<Formal>& formals, size_t i) {
     return i < formals.size() ? &formals[i] : variadic(formals);
   }
-  // The last one, if it takes any number of arguments.
+  // The last formal if it is variadic, else null.
   static const Formal* variadic(const std::vector<Formal>& formals);
   static size_t fewest(const std::vector<Formal>& formals);
 };
 
 enum class Effects : uint8_t {
-  kTotal,    // never fails on data, same inputs give the same outputs
+  kTotal,    // never fails on data, and gives the same outputs for the same inputs
   kCanFail,  // data can make it fail (division by zero, indices, ...)
   kRandom,   // never folded, merged, hoisted or batched
 };
@@ -97,15 +97,15 @@ using TotalFn = bool (*)(const ir::Node&);
 using ExpandFn = bool (*)(LowerContext&);
 using DynamicFn = DynamicKernel (*)(const DynamicContext&);
 
-// Products of an operand with another one that is often the same for many of them: weights.
+// Whether an operator multiplies an operand with another one that often stays the same: weights.
 enum class Product : uint8_t { kNone, kMatrices, kConvolution };
 
-// How an operator reaches along an axis on which its operands come piece by piece, where `axes` says that it does:
-// each kind is one thing to keep for the next piece (stream/time_walk.h).
+// How results of an operator depend on operands along the time axis of a stream, if `axes` allows that axis. Each kind
+// needs one thing to be kept for the next piece (stream/time_walk.h).
 enum class TimeRule : uint8_t {
   kNone,
   kWindow,            // attributes kernel_shape, strides, dilations, pads
-  kTransposedWindow,  // likewise, from results to operands
+  kTransposedWindow,  // the same, from results to operands
   kConcat,
   kPad,
   kSlice,
@@ -119,7 +119,7 @@ enum class TimeRule : uint8_t {
   kExpand,
   kFill,   // of a shape
   kRange,  // of bounds
-  kSize,   // asks for sizes
+  kSize,   // of sizes
 };
 
 struct OpDef {
@@ -127,84 +127,84 @@ struct OpDef {
   std::string name;
   std::vector<OpVersion> versions;  // ascending
 
-  // Optional: attributes that are costly to read (trees, tables of labels, patterns), in the form that the functions
-  // below want; they find it as node.parsed_as<T>(). Called once for a node, when its attributes are complete.
+  // Optional: parses attributes that are costly to read (trees, tables of labels, patterns). The other functions get
+  // the result as node.parsed_as<T>(). Called once per node, when its attributes are complete.
   ParseFn parse = nullptr;
   InferFn infer = nullptr;
-  // Exactly one of these, unless `control`; none: the record says what the operator is, but nothing runs it.
+  // Exactly one of these, unless `control` is set. None: the operator has a record, but cannot run.
   PrepareFn prepare = nullptr;  // kernel for known shapes
   ComputeFn compute = nullptr;  // values in, values out
   LowerFn lower = nullptr;      // simpler nodes
   Control control = Control::kNone;
-  const char* missing = nullptr;  // of an operator that nothing runs: what would have to be done, "decode images"
-  int lower_before = INT_MAX;     // versions from this one on are not lowered (Scan: 8 is, later ones run as they are)
+  const char* missing = nullptr;  // for an operator that cannot run: what is missing, such as "decode images"
+  int lower_before = INT_MAX;     // later versions are not lowered (Scan-8 is lowered, later versions run as they are)
 
   Effects effects = Effects::kTotal;
-  // With kCanFail: the element types of input 0 for which data can make it fail (Div: integers). All unless said.
+  // With kCanFail: the element types of input 0 for which data can make it fail (Div: integers). The default is all.
   ElementTypeSet failing{~uint32_t{0}};
-  // With kCanFail: whether this node cannot all the same (its divisor is a constant without zeros).
+  // With kCanFail: whether a given node cannot fail (its divisor is a constant without zeros).
   TotalFn total_if = nullptr;
-  // Nodes with constant operands become no constants before planning has seen who reads them.
+  // Not folded when a model is loaded, even with constant operands; planning decides.
   bool stays = false;
   // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
   // reads them at run time.
   uint64_t shape_inputs = 0;
-  // Bit i: the kernel takes any strides for input i.
+  // Bit i: the kernel accepts any strides of input i.
   uint64_t strided_inputs = 0;
-  // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
+  // Output 0 is the data of input `alias_input`, contiguous, with other sizes. The kernel is a plain copy.
   int alias_input = -1;
-  // Optional: writes simpler nodes for a node of known sizes, which join the groups around them (opt/expansion.cc).
-  // False: the node stays, whatever was written. Unlike `lower`, it is an optimisation.
+  // Optional: replaces a node of known sizes by simpler nodes, which join the groups around them (opt/expansion.cc).
+  // False: the node stays, and nodes that were written are dropped. `lower` is required to run a node; this is an
+  // optimisation.
   ExpandFn expand = nullptr;
-  bool expands_in_loops = false;  // elsewhere its kernel does as well
-  // Works on every element alone, operands spread as numpy spreads them: such nodes join elementwise groups.
+  bool expands_in_loops = false;  // only in loops; elsewhere the kernel is as fast
+  // Each result element depends on one element of each operand, broadcast by numpy's rule. Such nodes join groups.
   bool elementwise = false;
-  // Which axis of a result an axis of an operand is, where positions along it have nothing to do with each other. Null:
-  // `no_axes` says why there is none, as the end of a sentence: "one scale is that of all elements".
+  // Which axis of a result an axis of an operand becomes, if positions along it are independent. Null: there is none,
+  // and `no_axes` says why as the end of a sentence: "one scale is that of all elements".
   AxesFn axes = nullptr;
   const char* no_axes = nullptr;
-  // What changes in a node whose operands get one more leading axis. Null: the operator takes no more axes, but where
-  // axis 0 counts entries, the entries of all positions may be one axis.
+  // What changes in a node whose operands get one more leading axis. Null: the operator takes no more axes. If its axis
+  // 0 counts entries, the new axis can still be merged with axis 0.
   WidenFn widen = nullptr;
   TimeRule over_time = TimeRule::kNone;
-  // What a node of known sizes computes. Null: one operation for each element of the result, of the price that an
-  // elementwise operation has.
+  // The work of a node of known sizes. Null: one operation per element of the result, with the price of the elementwise
+  // operation.
   WorkFn work = nullptr;
-  Product product = Product::kNone;  // of these inputs, the second of which may be weights
+  Product product = Product::kNone;  // which product of its first two inputs it computes; the second may be weights
   uint8_t factors[2] = {0, 1};
-  // The elements of every result are elements of the inputs that have its type, or bits that never change; which ones,
-  // sizes and the other inputs decide.
+  // Each element of a result is an element of an input of the same type, or a constant. Sizes and the other inputs
+  // decide which.
   bool moves_elements = false;
-  // Optional: a kernel that takes operands of any size. Elementwise operators need not say it.
+  // Optional: a kernel for operands of any size. Elementwise operators get one without it.
   DynamicFn dynamic = nullptr;
-  // The same for a node among whose operands or results are texts.
+  // The same for a node with texts among operands or results.
   DynamicFn dynamic_texts = nullptr;
-  // Of an operator that a program brings along: what its `parse`, `infer` and `compute` call.
+  // For an operator that a program registers: the object behind `parse`, `infer` and `compute`.
   std::shared_ptr<const CustomOperator> custom;
-  // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
-  // is extended in place.
+  // Output 0 is input 0 followed by the other inputs along attribute `axis`. A growing input 0 is extended in place.
   bool appends = false;
 
   bool runs() const { return prepare || compute || lower || control != Control::kNone; }
-  // Whether results may be known before the run, where operands are constants.
+  // Whether results can be computed before the run if all operands are constants.
   bool folds() const { return effects != Effects::kRandom && !stays; }
   bool can_fail(ElementType first_input) const { return effects == Effects::kCanFail && failing.contains(first_input); }
-  // The version in force when a model imports `opset` of the domain; null when the operator came later.
+  // The version in force when a model imports `opset` of the domain; null if the operator is newer.
   const OpVersion* version_for(int64_t opset) const;
   bool lowers(const OpVersion& version) const { return lower && version.since < lower_before; }
   const OpVersion& newest() const { return versions.back(); }
 };
 
-// Writes one version of an operator: the first whole, each later one as what it changes.
+// Writes the versions of an operator: the first completely, each later one as changes.
 class VersionBuilder {
  public:
   explicit VersionBuilder(OpVersion& version) : v_(version) {}
 
-  // A formal of a name that is there already is replaced where it stands, else appended.
+  // Replaces the formal of that name if there is one, else appends it.
   VersionBuilder& in(const char* name, const char* type, Arity arity = Arity::kSingle, int min_arity = 1);
   VersionBuilder& out(const char* name, const char* type, Arity arity = Arity::kSingle, int min_arity = 1);
-  VersionBuilder& no_inputs();   // forget the inputs so far
-  VersionBuilder& no_outputs();  // forget the outputs so far
+  VersionBuilder& no_inputs();   // removes the inputs so far
+  VersionBuilder& no_outputs();  // removes the outputs so far
   VersionBuilder& drop_in(const char* name);
 
   VersionBuilder& attr(const char* name, int64_t value);
@@ -217,7 +217,7 @@ class VersionBuilder {
   VersionBuilder& optional(const char* name, ir::AttributeKind kind);
   VersionBuilder& drop_attr(const char* name);
 
-  // What several operators have in common: `part` adds it.
+  // Adds a part that several operators share.
   VersionBuilder& with(void (*part)(VersionBuilder&)) { return part(*this), *this; }
 
   VersionBuilder& type(const char* name, TypeSet types);
@@ -250,7 +250,7 @@ class OpBuilder {
   OpBuilder& lower(LowerFn fn) { return def.lower = fn, *this; }
   OpBuilder& lower_before(int version, LowerFn fn) { return def.lower_before = version, lower(fn); }
   OpBuilder& control(Control c) { return def.control = c, *this; }
-  // The record without anything that runs it. `what` completes "this build does not".
+  // A record of an operator that cannot run. `what` completes "this build does not".
   OpBuilder& not_run(const char* what) { return def.missing = what, *this; }
   OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
   OpBuilder& can_fail(ElementTypeSet types) { return def.failing = types, can_fail(); }
@@ -282,10 +282,10 @@ class OpBuilder {
 Status parse_attributes(ir::NodeInfo& node);
 
 using OpDefineFn = void (*)(OpBuilder&);
-// Written by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.
+// Generated by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.
 std::span<const OpDefineFn> generated_op_table();
 
-// A text as a template's argument.
+// A text as a template argument.
 template <size_t kSize>
 struct OpText {
   consteval OpText(const char (&given)[kSize]) {  // NOLINT(google-explicit-constructor): a literal stands for it
@@ -294,7 +294,8 @@ struct OpText {
   char text[kSize] = {};
 };
 
-// The record of operator `kName` of `kDomain`: a TREADLE_OP block defines define(), the table calls make().
+// The record of operator `kName` of `kDomain`: a TREADLE_OP block defines define(), the table of operators calls
+// make().
 template <OpText kName, OpText kDomain>
 struct OpRecord {
   static void define(OpBuilder& op);
@@ -307,8 +308,8 @@ struct OpRecord {
 
 }  // namespace treadle
 
-// TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(infer_add).prepare(prepare_add); }
-// stands at file scope, outside any namespace; the functions it names may live in an anonymous namespace above it.
+// TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(infer_add).prepare(prepare_add); } stands at file scope,
+// outside any namespace. The functions that it names may be in an anonymous namespace above it.
 #define TREADLE_OP(op_name, op_domain) \
   template <>                          \
   void treadle::OpRecord<#op_name, op_domain>::define([[maybe_unused]] treadle::OpBuilder& op)

@@ -5,13 +5,13 @@
 
 namespace treadle {
 
-// A tensor operand whose sizes are known, as preparation sees it.
+// A tensor operand of known sizes, as preparation sees it.
 struct Operand {
   ElementType type = ElementType::kUndefined;  // kUndefined: left out
   Dims dims;
-  Dims strides;                    // in elements; row-major unless the operator takes any strides for this operand
-  const void* constant = nullptr;  // contents, where they are fixed while this preparation lives
-  int64_t start = 0;               // of its first element in memory, in elements: of what is part of something larger
+  Dims strides;                    // in elements; row-major unless the operator accepts any strides for this operand
+  const void* constant = nullptr;  // the contents, if they cannot change while this preparation lives
+  int64_t start = 0;               // for a part of a larger tensor: offset of the first element in memory, in elements
   bool is_part = false;            // only for operators that copy (tensor_ops::set_copies_kernel)
 
   bool present() const { return type != ElementType::kUndefined; }

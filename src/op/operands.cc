@@ -119,7 +119,7 @@ Status compute_reshaped(ComputeContext& c) {
 
 namespace {
 
-// Strings of all inputs, numbered from 1; 0 is the empty string.
+// The strings of all inputs, numbered from 1; 0 is the empty string.
 class StringPositions {
  public:
   StringPositions() { strings_.push_back(nullptr); }
@@ -175,10 +175,10 @@ Status prepare_and_run(const ir::NodeInfo& node, std::span<const Tensor> inputs,
   PackCache packs;
   PrepareContext prepare{node, in, out, arena, packs, {}};
   TREADLE_TRY(node.op->prepare(prepare));
-  if (was_stopped()) return stopped();  // its state may be half made
+  if (was_stopped()) return stopped();  // the state may be half made
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(prepare.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
-  slots.push_back(nullptr);  // what it keeps for another run
+  slots.push_back(nullptr);  // no kept memory
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   return kernel_status(prepare.kernel.run(prepare.kernel.state, slots.data(), operands.data()));

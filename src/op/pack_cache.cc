@@ -25,10 +25,10 @@ class PackBlock {
  private:
   friend class SharedPacks;
   BufferRef memory_;
-  std::vector<PackKey> shared_;  // what lies in it for other sessions
+  std::vector<PackKey> shared_;  // keys of its weights that other sessions may use
 };
 
-// What sessions have packed from shared memory.
+// Packed forms of shared memory, made by any session.
 class SharedPacks {
  public:
   struct Found {
@@ -78,7 +78,7 @@ class SharedPacks {
 namespace {
 
 SharedPacks& shared_packs() {
-  static auto* const made = new SharedPacks;  // there for sessions that go last of all
+  static auto* const made = new SharedPacks;  // never destroyed: sessions may be freed after all static objects
   return *made;
 }
 
@@ -173,10 +173,10 @@ PackCache::Room::Room(PackCache& cache, size_t bytes) : cache_(cache) {
   filling.left -= bytes_;
 }
 
-// A handler of signals may have packed more behind it in the meantime: then it stays where it is, and unused.
+// If a signal handler has packed more behind this room in the meantime, the room stays allocated and unused.
 PackCache::Room::~Room() {
   if (is_kept_) return;
-  Filling given_back;  // destroyed after the lock is released: other threads need not wait for it
+  Filling given_back;  // destroyed after the lock is released, so that other threads need not wait for it
   const NoFork whole;
   const std::lock_guard lock(cache_.mutex_);
   if (cache_.filling_.next != data_ + bytes_) return;

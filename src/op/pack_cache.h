@@ -1,7 +1,7 @@
 #pragma once
-// Weights packed for kernels, shared by all plans of a session and kept across re-preparations for other input sizes.
-// What is packed from shared memory (base/shared_range.h) is shared by all sessions, each of which keeps what it uses
-// alive.
+// Weights packed for kernels. All plans of a session share them, also when kernels are prepared again for other input
+// sizes. Weights packed from shared memory (base/shared_range.h) are shared by all sessions; each session keeps those
+// that it uses alive.
 
 #include <memory>
 #include <mutex>
@@ -16,9 +16,9 @@ namespace treadle {
 
 class PackBlock;
 
-// Of which contents something was packed, and how.
+// Identifies packed weights: the contents, and the way they are packed.
 struct PackKey {
-  uint64_t range = 0;  // of shared memory; 0: `place` is an address, good for one session
+  uint64_t range = 0;  // number of the shared memory; 0: `place` is an address, valid within one session
   uint64_t place = 0;
   ElementType type = ElementType::kUndefined;
   Dims dims;
@@ -38,10 +38,10 @@ class PackCache {
   PackCache(const PackCache&) = delete;
   PackCache& operator=(const PackCache&) = delete;
 
-  // The packed form of `constant`, an operand with contents, under `layout`, made by `pack(void* destination)` on first
-  // use: plain data, which points to nothing that is the session's. 64-byte aligned. Where `pack` was told to stop
-  // (base/stop.h) or throws, its memory is free again, no caller gets what it has written, and the next call packs
-  // anew. One thread at a time packs.
+  // The packed form of `constant`, an operand with contents, under `layout`. On first use, `pack(void* destination)`
+  // makes it: plain data of `bytes` bytes without pointers into the session, 64-byte aligned. If `pack` is told to stop
+  // (base/stop.h) or throws, its memory is freed, no caller gets the half-written data, and the next call packs again.
+  // One thread at a time packs.
   template <class Fn>
   Result<const void*> get(const Operand& constant, uint64_t layout, size_t bytes, Fn&& pack) {
     const PackKey key{0, reinterpret_cast<uintptr_t>(constant.constant), constant.type, constant.dims, layout, bytes};
@@ -59,15 +59,15 @@ class PackCache {
   std::unordered_set<const void*> constants();
 
  private:
-  // Weights lie close together in blocks that grow, so that they take few large pages instead of many small ones.
+  // Weights lie close together in blocks of growing size, so that they take few large pages instead of many small ones.
   struct Filling {
     std::shared_ptr<PackBlock> block;
     std::byte* next = nullptr;
     size_t left = 0;
-    size_t total = 0;  // of all blocks
+    size_t total = 0;  // bytes of all blocks
   };
 
-  // Memory in the block that is being filled, or in a new block. The cache frees it unless a caller keeps it.
+  // Room in the current block, or in a new block. It is freed unless a caller keeps it.
   class Room {
    public:
     Room(PackCache& cache, size_t bytes);
@@ -76,8 +76,8 @@ class PackCache {
     Room& operator=(const Room&) = delete;
 
     void* data() const { return data_; }
-    // From now on the packed form of `key`, unless another session has packed the same meanwhile; returns that which
-    // everybody uses.
+    // Makes the room the packed form of `key`, unless another session has packed the same meanwhile. Returns the form
+    // that all sessions use.
     const void* keep(const PackKey& key);
 
    private:
@@ -91,15 +91,15 @@ class PackCache {
 
   static PackKey shared_key(const PackKey& key);
   const void* find(const PackKey& key);
-  // Also what other sessions have packed.
+  // Includes forms that other sessions have packed.
   const void* find_anywhere(const PackKey& key);
   void keep(const std::shared_ptr<PackBlock>& block);
 
   StoppableLock packing_;  // taken before mutex_
-  std::mutex mutex_;       // held for moments, within a NoFork
+  std::mutex mutex_;       // held briefly, within a NoFork
   std::unordered_map<PackKey, const void*, PackKey::Hash> entries_;
   Filling filling_;
-  std::vector<std::shared_ptr<PackBlock>> kept_;  // own ones and those of other sessions
+  std::vector<std::shared_ptr<PackBlock>> kept_;  // own blocks and those of other sessions
 };
 
 }  // namespace treadle

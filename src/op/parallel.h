@@ -12,7 +12,7 @@
 
 namespace treadle {
 
-// Scratch that each thread of a loop needs for itself: as many parts as the loop may have workers.
+// How many parts of scratch a loop needs: one for each thread that may take part.
 inline size_t scratch_parts(int64_t units, double ns_per_unit, int threads) {
   const Spread how = finest_spread(static_cast<double>(units) * ns_per_unit, threads);
   return static_cast<size_t>(std::clamp<int64_t>(units, 1, how.threads));
@@ -46,8 +46,8 @@ inline void parallel_normalize(const kernels::NormRows& norm, const void* x, con
                });
 }
 
-// parallel_for over a kernel that can fail: fn(begin, end, worker) returns 0 or a KernelError. Of several failures the
-// one of the lowest range counts, with its numbers.
+// parallel_for over a kernel that can fail: fn(begin, end, worker) returns 0 or a KernelError. If several ranges fail,
+// the error and the numbers of the lowest range are returned.
 template <class Fn>
 uint32_t parallel_kernel(int64_t units, double ns_per_unit, Fn&& fn) {
   struct First {

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels whose long loops ask in between whether to stop (base/in_pieces.h).
+// Kernels with long loops that ask in between whether to stop (base/in_pieces.h).
 
 #include <string_view>
 
@@ -8,7 +8,7 @@
 
 namespace treadle {
 
-// About what it takes to make a text or to compare two: beside its bytes, and with them.
+// Estimated time to make a text or to compare two: per text, and with its bytes.
 inline constexpr double kTextNs = 50;
 inline double text_ns(size_t bytes) {
   return kTextNs + kByteNs * static_cast<double>(bytes);
@@ -17,7 +17,7 @@ inline double text_ns(std::string_view text) {
   return text_ns(text.size());
 }
 
-// in_pieces for what can fail: fn(begin, end) returns 0 or a KernelError, which ends the loop.
+// in_pieces() for a function that can fail: fn(begin, end) returns 0 or a KernelError, which ends the loop.
 template <class Fn>
 uint32_t kernel_in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
   uint32_t failed = 0;
@@ -34,7 +34,7 @@ uint32_t kernel_in_pieces(int64_t units, double ns_per_unit, Fn&& fn) {
   return kernel_in_pieces(units, ns_per_unit, stop, fn);
 }
 
-// For what is not an error of the kernel's own: whether a loop came to its end.
+// The kernel's result: 0 if the loop came to its end, else kStopped.
 inline uint32_t unless_stopped(bool done) {
   return done ? 0 : fail(KernelError::kStopped);
 }

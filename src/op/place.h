@@ -1,5 +1,5 @@
 #pragma once
-// How errors name a node.
+// Names of nodes in errors.
 
 #include <string>
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace treadle {
 
-// "path (Operator-version)", of the node of the model that `node` is a part of.
+// "path (Operator-version)" of the node of the model from which `node` was made.
 std::string node_place(const ir::NodeInfo& node);
 
-// The attribute of nodes that a lowering or a rewrite puts in the place of `whole`: they are named as it is.
+// An attribute of nodes that a lowering or a rewrite makes from `whole`: errors name `whole`.
 inline constexpr std::string_view kNamedAs = "named_as";
 ir::Attribute named_as(const ir::NodeInfo& whole);
 
-// Whether who names `whole` has named `node` with it.
+// Whether errors name `node` as `whole`.
 bool is_part(const ir::NodeInfo& node, const ir::NodeInfo& whole);
 
 }  // namespace treadle

@@ -38,7 +38,7 @@ std::string attribute_text(const ir::Attribute& a) {
   }
 }
 
-// Null for a node whose operator is known.
+// Null for a node with a known operator.
 const WrittenOperator* written_operator(const ir::Node& node) {
   return node.op == &opaque_op() && node.parsed ? &node.parsed_as<WrittenOperator>() : nullptr;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Why a kernel refuses one element of an operand, for the sentence that kernel_status makes of it:
+// Errors of a kernel that refuses one element of an operand. kernel_status() makes the message:
 //
-//     return refuse_element({"target", i}, label, 0, classes - 1);   // "target[3] is 7, expected 0 to 4"
+//       return refuse_element({"target", i}, label, 0, classes - 1);   // "target[3] is 7, expected 0 to 4"
 
 #include <cstdint>
 
@@ -10,12 +10,13 @@
 namespace treadle {
 
 struct ElementPlace {
-  const char* operand;  // as the operator's specification calls it
-  int64_t position;     // among its elements in row-major order; negative: it has only one
+  const char* operand;  // the operand's name in the specification
+  int64_t position;     // the element's index in row-major order; negative: the operand has one element
 };
 
-// Each gives what a kernel returns, and leaves the rest for kernel_status on the same thread. So they are of no use
-// within parallel_kernel: a kernel over several threads looks at such elements first. `expected`: a literal.
+// Each returns the value that the kernel returns, and leaves the details for kernel_status() on the same thread. So
+// they do not work within parallel_kernel(): a kernel over several threads checks such elements first. `expected`: a
+// string literal.
 uint32_t refuse_element(ElementPlace place, int64_t found, int64_t least, int64_t most);
 uint32_t refuse_element(ElementPlace place, int64_t found, const char* expected);
 uint32_t refuse_number(ElementPlace place, double found, const char* expected);

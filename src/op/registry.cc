@@ -57,8 +57,8 @@ const OpDef* find_own_op(std::string_view domain, std::string_view name) {
   return nullptr;
 }
 
-// Operators that the program has added. Whoever looks for one takes no lock: a list that has been published never
-// changes, and adding publishes a new one.
+// Operators that programs have added. Look-ups take no lock: a published map never changes, and adding an operator
+// publishes a new map.
 using Added = std::map<std::pair<std::string_view, std::string_view>, const OpDef*>;
 std::atomic<const Added*> added{nullptr};
 
@@ -88,7 +88,7 @@ Status add_op(std::unique_ptr<OpDef> op) {
   auto after = before ? std::make_unique<Added>(*before) : std::make_unique<Added>();
   const OpDef* const kept = op.release();
   after->insert_or_assign({kept->domain, kept->name}, kept);
-  // A key of a record that is replaced stays: it is equal to the new one's, and records are never given up.
+  // The key of a replaced record stays valid: records are never freed.
   added.store(after.release(), std::memory_order_release);
   return {};
 }
@@ -103,7 +103,7 @@ const OpDef& opaque_op() {
   static const OpDef* const op = [] {
     auto* def = new OpDef;
     def->name = "(opaque)";
-    def->effects = Effects::kRandom;  // nothing may be concluded
+    def->effects = Effects::kRandom;  // nothing may be concluded about it
     def->infer = [](InferContext&) { return Status(); };
     OpBuilder(*def).since(1);
     return def;

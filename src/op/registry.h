@@ -1,6 +1,6 @@
 #pragma once
-// Finds operator records by domain and name: treadle's own, which are built once, on first use, and those that the
-// program has added (op/custom_operator.h). A record lives as long as the process.
+// Finds operator records by domain and name: treadle's own, which are made on first use, and those that programs have
+// added (op/custom_operator.h). A record lives as long as the process.
 
 #include <span>
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace treadle {
 
-// "ai.onnx" and "" are one domain. Null when treadle has no such operator.
+// "ai.onnx" and "" are the same domain. Null if there is no such operator.
 const OpDef* find_op(std::string_view domain, std::string_view name);
-// Like find_op for operators that treadle itself relies on (lowerings): asserts that it exists.
+// As find_op(), for operators that treadle itself uses (lowerings). Asserts that the operator exists.
 const OpDef& require_op(std::string_view name, std::string_view domain = "");
-// Stands for operators that treadle lacks: any inputs and outputs, of which nothing is known.
+// The record of all operators that treadle lacks: any inputs and outputs, with unknown types.
 const OpDef& opaque_op();
 std::span<const OpDef* const> all_ops();  // treadle's own, sorted by domain, then name
 

@@ -1,6 +1,6 @@
 #pragma once
-// Kernels that can be adapted to other sizes (Kernel::resize): values that grow in a loop have new ones in every trip,
-// and preparing a kernel anew takes longer than running it.
+// Adapting kernels to other sizes (Kernel::resize). A value that grows in a loop has new sizes in each iteration, and
+// preparing a kernel again takes longer than running it.
 
 #include <span>
 
@@ -9,10 +9,10 @@
 namespace treadle {
 
 struct ResizeContext {
-  std::span<const Operand> inputs;  // sizes and strides may be others, all else is as it was prepared
+  std::span<const Operand> inputs;  // with new sizes and strides; all else is as prepared
   std::span<Operand> outputs;       // row-major; sizes to be set
   int threads = 1;
-  size_t scratch_bytes = 0;  // to be set where it changes
+  size_t scratch_bytes = 0;  // to be set if it changes
 };
 
 }  // namespace treadle

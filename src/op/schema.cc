@@ -35,7 +35,7 @@ std::string array(const List& list, Fn&& item) {
   return text + "]";
 }
 
-// JSON has no infinities and no NaN: these are strings.
+// Infinities and NaN become strings, since JSON has no such numbers.
 std::string number(double value) {
   const std::string text = fmt::format("{}", static_cast<float>(value));
   return std::isfinite(value) ? text : quoted(text);
@@ -151,11 +151,11 @@ std::string attribute_text(const AttributeDef& def) {
   return text;
 }
 
-// "tensor(float), tensor(double), seq(tensor(float))" is told as "tensor(float|double), seq(tensor(float))".
+// Shortens "tensor(float), tensor(double), seq(tensor(float))" to "tensor(float|double), seq(tensor(float))".
 std::string types_text(const TypeSet& types) {
   const std::string listed = types.to_string();
   std::string text;
-  std::string_view around;  // what stands before the element type that was told last
+  std::string_view around;  // the text before the element type that was written last
   for (std::string_view rest = listed; !rest.empty();) {
     const size_t end = std::min(rest.find(", "), rest.size());
     const std::string_view one = rest.substr(0, end);
@@ -175,7 +175,7 @@ std::string constraint_text(const TypeConstraint& constraint) {
   return constraint.name + ": " + types_text(constraint.types);
 }
 
-// A list under its heading, as what is new or different since `before`, and the names of what is gone.
+// A list under its heading: what is new or different since `before`, then the names of what was removed.
 template <class T>
 void append_changes(std::string& text, std::string_view heading, const std::vector<T>& before,
                     const std::vector<T>& after, std::string (*line)(const T&)) {
@@ -194,7 +194,7 @@ void append_changes(std::string& text, std::string_view heading, const std::vect
   }
 }
 
-// Constraints change by types more often than whole.
+// Compares constraints type by type, since few change completely.
 void append_type_changes(std::string& text, const OpVersion& before, const OpVersion& after) {
   for (const TypeConstraint& x : after.types) {
     const TypeConstraint* old = before.constraint(x.name);

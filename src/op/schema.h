@@ -1,5 +1,5 @@
 #pragma once
-// What an operator record says, for people and for programs.
+// Operator records as text and as JSON.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace treadle {
 
-// One line of JSON: domain, name, effects, the tiers that run it, and every version whole.
+// One line of JSON: domain, name, effects, the tiers that run it, and all versions in full.
 std::string schema_json(const OpDef& op);
-// The first version whole, each later one as what it changes; ends with a line break.
+// The first version in full, later ones as changes; ends with a line break.
 std::string schema_text(const OpDef& op);
 
 }  // namespace treadle

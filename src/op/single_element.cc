@@ -1,5 +1,5 @@
-// Kernels for one element: what loop counters, limits and conditions are computed with. They give what the rows of
-// kernels/elementwise_ops.h give, without the calls around them.
+// Kernels for one element, for loop counters, limits and conditions. They give the results of the rows of
+// kernels/elementwise_ops.h without the calls around them.
 
 #include <type_traits>
 
@@ -11,7 +11,7 @@ namespace {
 
 using kernels::ElementwiseOp;
 
-// Integers wrap, so arithmetic is done unsigned.
+// Integers wrap, so arithmetic is unsigned.
 template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
@@ -63,7 +63,7 @@ KernelFn number_kernel(ElementwiseOp op) {
   }
 }
 
-// Stored bools are bytes; any that is not zero counts as true.
+// A stored bool is a byte; any non-zero byte is true.
 template <class Fn>
 uint32_t run_logical(void* const* slots, const uint32_t* operands, Fn&& fn) {
   const bool a = *static_cast<const uint8_t*>(slots[operands[0]]) != 0;

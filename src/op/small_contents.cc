@@ -21,7 +21,7 @@ std::optional<Shape> dims_of(const Tensor& t) {
   Shape dims;
   for (int64_t k = 0; k < t.element_count(); ++k) {
     const int64_t size = t.int64_at(k);
-    if (size < 0 && t.type() == ElementType::kUint64) return std::nullopt;  // 2^63 and more
+    if (size < 0 && t.type() == ElementType::kUint64) return std::nullopt;  // 2^63 or more
     dims.emplace_back(size);
   }
   return dims;
@@ -48,7 +48,7 @@ std::optional<Shape> small_contents(const InferContext& ctx, size_t i) {
 }
 
 void infer_real_symbols(InferContext& ctx, DimFn fn) {
-  // Most floats are none that sizes come from.
+  // Sizes are computed from few floats; others need no symbols.
   const bool any = std::ranges::any_of(ctx.symbols, [](const Shape* known) { return known != nullptr; });
   if (!any || !wants_small_reals(ctx)) return;
   const std::optional<Shape> a = small_reals(ctx, 0), b = small_reals(ctx, 1);

@@ -15,14 +15,14 @@ using ir::Attribute;
 using ir::AttributeKind;
 
 enum class Demand : uint8_t {
-  kWithin,        // every number is `least` to `most`
+  kWithin,        // every number is in [least, most]
   kDistinct,      // no axis is named twice
   kWord,          // one of `words`
-  kExactlyOne,    // of these attributes
-  kAtMostOne,     // of these attributes; readers take none of them for a default
-  kSameLength,    // those that are given have as many entries as the first of them
+  kExactlyOne,    // exactly one of these attributes is given
+  kAtMostOne,     // at most one of these attributes is given; they have no defaults
+  kSameLength,    // all lists that are given are as long as the first of them
   kFloatType,     // the number of a float type
-  kAutoPadAlone,  // "pads" is not given where "auto_pad" is
+  kAutoPadAlone,  // "pads" is not given if "auto_pad" is
 };
 
 struct Rule {
@@ -39,7 +39,7 @@ constexpr std::string_view kMl = "ai.onnx.ml";
 
 const std::vector<Rule>& rules() {
   static const auto* const list = new std::vector<Rule>{
-      // Those of other operators with windows are read in ops/nn/window.h.
+      // The attributes of other operators with windows are checked in ops/nn/window.h.
       {"", {"Col2Im", "MaxUnpool"}, {"pads"}, Demand::kWithin, 0},
       {"", {"Col2Im", "MaxUnpool"}, {"dilations", "kernel_shape", "strides"}, Demand::kWithin, 1},
       {"", {"Conv", "ConvInteger", "ConvTranspose", "QLinearConv"}, {"auto_pad", "pads"}, Demand::kAutoPadAlone},
@@ -117,7 +117,7 @@ const RulesByName& rules_by_name() {
   return *table;
 }
 
-// Elements of a list or tensor; 0 where there is no such attribute, or nothing in it.
+// Elements of a list or tensor; 0 without such an attribute, or if it is empty.
 size_t length_of(const ir::NodeInfo& node, std::string_view name) {
   const Attribute* a = node.attributes.find(name);
   if (!a) return 0;
@@ -239,7 +239,7 @@ bool has(std::span<ir::Value* const> arguments, size_t i) {
   return i < arguments.size() && arguments[i];
 }
 
-// Earlier documents forbid it as well, but everybody lets it pass in them.
+// Earlier documents forbid it as well, but other runtimes accept it in old models.
 Status check_attention(const ir::Node& node) {
   constexpr size_t kValidLength = 6, kPresentKey = 1, kPresentValue = 2;
   if (node.version->since < 25) return {};

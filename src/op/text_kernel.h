@@ -1,6 +1,6 @@
 #pragma once
-// Dynamic kernels (op/dynamic_kernel.h) of operators that make or read texts. A kernel writes texts over those that its
-// last call left there, in whose memory they mostly fit, so that a loop allocates nothing for them.
+// Dynamic kernels (op/dynamic_kernel.h) of operators that read or make texts. A kernel overwrites the texts of its last
+// call. New texts mostly fit the memory of the old ones, so that a loop allocates nothing for them.
 
 #include "op/broadcast_loop.h"
 #include "op/dynamic_kernel.h"
@@ -13,8 +13,9 @@ inline const String* texts_of(const DynamicOperand& operand) {
   return static_cast<const String*>(operand.data);
 }
 
-// Makes output 0, elements of type T, from the first operands of the call, spread as numpy spreads them. each(to, at)
-// writes one element; at[k] is where operand k is read. It returns how many bytes of text that took.
+// Makes output 0, elements of type T, from the first operands of the call, broadcast by numpy's rule. each(to, at)
+// writes one element; at[k] is the position of the element in operand k. It returns how many bytes of text it has read
+// or written.
 template <class T, size_t kOperands, class Each>
 uint32_t make_spread(DynamicCall& call, Each&& each) {
   const auto operands = call.inputs.first(kOperands);

@@ -31,7 +31,7 @@ bool is_complete(const Type& type) {
 
 namespace {
 
-// Whether `wanted`, "tensor(int64)" say, is the type's name.
+// Whether `wanted`, such as "tensor(int64)", is the type's name.
 bool is_named(std::string_view wanted, const Type& type) {
   constexpr std::string_view kTensor = "tensor(";
   if (!type.is_tensor()) return wanted == without_shape(type);

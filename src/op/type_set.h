@@ -1,5 +1,5 @@
 #pragma once
-// What a type constraint of an operator allows.
+// The types that a type constraint of an operator allows.
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace treadle {
 
-// Element types allowed under each wrapping. Maps are few in the specification: key int64 or string, four value types.
+// Element types allowed under each wrapping. The specification has few maps: key int64 or string, four value types.
 struct TypeSet {
   ElementTypeSet tensor;
   ElementTypeSet sparse;
@@ -45,7 +45,7 @@ struct TypeSet {
   bool contains_other(const Type& type) const;
 };
 
-// Bit of map(key, value) in TypeSet::maps; 0 when the specification has no such map.
+// The bit of map(key, value) in TypeSet::maps; 0 if the specification has no such map.
 constexpr uint16_t map_bit(ElementType key, ElementType value) {
   int shift = -1;
   if (value == ElementType::kString) shift = 0;

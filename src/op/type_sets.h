@@ -1,6 +1,6 @@
 #pragma once
-// Named sets of element types, as type constraints of the specification use them. IrN: what tensors of that IR version
-// may hold.
+// Named sets of element types, as type constraints of the specification use them. IrN: the types that tensors of that
+// IR version may have.
 
 #include "type/element_type.h"
 

@@ -11,16 +11,16 @@ namespace {
 
 using kernels::Price;
 
-constexpr double kLanes = 8;              // that a result has at least: a scalar takes as long as a short vector
-constexpr double kReducedOperations = 2;  // of an element that is summed up or compared
+constexpr double kLanes = 8;              // the least size of a result: a scalar takes as long as a short vector
+constexpr double kReducedOperations = 2;  // per element that is summed up or compared
 constexpr double kDivisionOperations = 8, kIntegerDivisionOperations = 3;
 
-// What results wait for, in additions that wait for each other.
+// Latencies, in units of one dependent addition.
 constexpr double kBitsLatency = 0.25, kDivisionLatency = 3, kFunctionLatency = 8;
 constexpr double kRoundingLatency = 3;  // to 32 bits and back
 
-// What elements of a type take of a register, beside those of 32 bits. Narrow floats are computed with in 32 bits, and
-// narrow integers partly.
+// The share of a register that an element takes, relative to one of 32 bits. Narrow floats are computed in 32 bits, and
+// some operations of narrow integers as well.
 double registers_of(ElementType type) {
   const size_t width = byte_width(type);
   return width > 4 ? static_cast<double>(width) / 4 : width < 4 && !is_float(type) ? 0.5 : 1;
@@ -70,7 +70,7 @@ Work work_of(const ir::Node& node) {
 
 namespace {
 
-// Floats of 16 bits are brought to 32 bits and back.
+// Floats of 16 bits are converted to 32 bits and back.
 double rounding_latency(const ir::Value* result) {
   const ElementType type = result ? result->type.element : ElementType::kUndefined;
   return is_float(type) && byte_width(type) < 4 ? kRoundingLatency : 0;

@@ -1,14 +1,14 @@
 #pragma once
-// What a node of opaque_op() was written as.
+// The operator that a node of opaque_op() has in the model.
 
 #include <string>
 
 namespace treadle {
 
-// Such a node's `parsed`, where an import made it.
+// `parsed` of such a node if it was imported.
 struct WrittenOperator {
   std::string name;    // with the domain: "my.domain.Foo"
-  std::string reason;  // why nothing is known of it
+  std::string reason;  // why the operator is unknown
 };
 
 }  // namespace treadle

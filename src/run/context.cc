@@ -12,7 +12,7 @@ using plan::Storage;
 
 namespace {
 
-constexpr size_t kKeptBytes = 64 << 10;  // of an output that nobody wants, for the next run
+constexpr size_t kKeptBytes = 64 << 10;  // per unrequested output that a run writes all the same, kept for the next run
 
 }  // namespace
 
@@ -47,7 +47,7 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
   return status;
 }
 
-// What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
+// A pooled context keeps neither the caller's tensors alive, nor large outputs that the caller did not ask for.
 void Context::end_run(bool failed) {
   frame_.end();
   for (AnyValue& value : unwanted_) {
@@ -71,7 +71,8 @@ Status Context::run_program() {
   }
   if (iterations_) *iterations_ = {program_, loops_.counts()};
   if (!scope.stopped()) return polls_.progress().finish(std::move(status));
-  // A kernel that was told to stop has left its results half written. What it says of that is no news.
+  // A kernel that was told to stop leaves its results half written, and any error it reports is a consequence. The
+  // limit that was reached is the error to report.
   Status reached = polls_.limits().check();
   if (reached.ok()) reached = error(Code::kCancelled, "the run was cancelled");
   return std::move(reached).in(status.place());
@@ -93,7 +94,7 @@ Status Context::bind_inputs(std::span<const AnyValue* const> inputs) {
 
 namespace {
 
-// Whether a run may write its output there.
+// Whether a run may write `output` straight into the memory of `value`.
 bool takes(const AnyValue& value, const plan::Output& output) {
   if (!value.is_tensor()) return false;
   const Tensor& tensor = value.tensor();

@@ -1,6 +1,6 @@
 #pragma once
-// Everything that changes during a run, part by part, and the interpreter that drives the parts. One per run in flight;
-// pooled, so that memory and prepared kernels are there for the next run.
+// Everything that changes during a run, part by part, and the interpreter that drives the parts. Each run in flight has
+// one. Contexts are pooled, so that memory and prepared kernels are ready for the next run.
 
 #include <memory>
 #include <vector>
@@ -16,19 +16,19 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's; `outputs`, the
-  // places of results, likewise, null where nobody wants one.
-  // `since`: when the run's time began, if before now.
+  // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` and `outputs` are parallel to the
+  // program's; `outputs` says where each result goes, null for an output that the caller does not want. `since`: when
+  // the time of the run began, if before this call.
   Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options,
              Limits::Clock::time_point since = {});
   int64_t allocations() const { return memory_.allocations(); }
-  // Whether the last run met sizes that its plan is not made for: another way of running it is right.
+  // Whether the last run met sizes that its plan is not made for. The caller then has to run the model in another way.
   bool misplanned() const { return loops_.misplanned(); }
-  // Of the last run: the arena and what tensors of run-time size took at once.
+  // Peak memory of the last run in bytes: the arena and the tensors of run-time size.
   size_t peak_bytes() const { return program_->arena_bytes + memory_.peak(); }
 
  private:
-  // What a run begins with: its clock, its memory.
+  // Starts the clock and the memory account of a run.
   Status begin_run(const RunOptions& options, Limits::Clock::time_point since);
   Status run_program();
   Status bind(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs);
@@ -37,7 +37,7 @@ class Context {
   void end_run(bool failed);
   Status place_error(Status status, uint32_t pc) const;
 
-  // execute.cc: what an instruction does leaves `in` where the run goes on, or at the one that an error belongs to.
+  // execute.cc. Each handler moves `in` to the instruction to run next, or leaves it at the instruction that failed.
   Status execute();
   template <bool kProfiled>
   Status interpret();
@@ -64,9 +64,10 @@ class Context {
   Loops loops_;
   Trips trips_;
   Pipelines pipelines_;
-  std::vector<AnyValue> unwanted_;    // by output: memory of those that a run writes though nobody asked for them
-  Profile* profile_ = nullptr;        // of the run
-  Iterations* iterations_ = nullptr;  // likewise
+  std::vector<AnyValue> unwanted_;  // by output: memory for outputs that a run writes though the caller did not ask for
+                                    // them
+  Profile* profile_ = nullptr;      // of the current run; null: none
+  Iterations* iterations_ = nullptr;  // of the current run; null: not wanted
 };
 
 }  // namespace treadle::run

@@ -31,8 +31,9 @@ Status DynamicNodes::run(const plan::Instruction*& in, const plan::Instruction* 
     const uint32_t failed = run_kernel(node, in->index, bytes);
     if (failed == 0) {
       const size_t all = bytes.read + bytes.made;
-      charged += node.kernel.takes_texts ? bytes.made : all;  // tables of texts are looked at here and there
-      // What was read and is small stays for the next trip.
+      charged += node.kernel.takes_texts ? bytes.made : all;  // a text kernel reads only parts of its tables, so its
+                                                              // inputs do not count
+      // Small inputs stay for the next iteration, which writes into their memory.
       if (!node.in_loop || all >= RunMemory::kLargeBytes) frame_.release(node.releases, node.in_loop);
       continue;
     }
@@ -105,7 +106,8 @@ DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) {
   return made;
 }
 
-// False where one is no row-major tensor of the type that the kernel was made for. `bytes`: of those of run-time size.
+// False if an operand is not a row-major tensor of the type that the kernel was made for. Adds the sizes of operands of
+// run-time size to `bytes`.
 bool DynamicNodes::find_operands(Operands& operands, size_t& bytes) const {
   DynamicOperand* operand = operands.at.data();
   for (const Operands::Source& source : operands.sources) {
@@ -135,7 +137,8 @@ uint32_t DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index, Bytes
   return failed;
 }
 
-// Texts allocate by themselves. Where memory is refused, `compute` is refused as well, and says so.
+// A text kernel allocates its texts itself. If the account refuses memory, `compute` runs instead, is refused as well,
+// and reports the error.
 uint32_t DynamicNodes::run_text_kernel(const DynamicKernel& kernel, DynamicCall& call) {
   const MemoryScope counted(memory_.account());
   try {
@@ -185,7 +188,8 @@ bool DynamicNodes::make_result(const plan::NativeValue& result, std::span<const 
 
 Result<bool> DynamicNodes::make_results(std::span<const plan::NativeValue> results, const int64_t* sizes, int64_t bytes,
                                         void** places) {
-  // What grows comes last: once it has, it has to be copied to grow again the engine's way.
+  // Appending comes last: when native code gives up after an append, the interpreter has to copy the value before it
+  // can append again.
   for (const bool appends : {false, true}) {
     const int64_t* next = sizes;
     for (size_t i = 0; i < results.size(); ++i) {
@@ -277,7 +281,8 @@ Status DynamicNodes::run_prepared(const DynamicNode& node, Prepared& prepared) {
   return {};
 }
 
-// What is read where it lies: `compute` reads nothing behind its end, and what it gives is kept apart below.
+// `borrows`: an operand in planned memory is read where it lies, without a copy. That is safe because `compute` reads
+// nothing past the operand's end, and because compute() below copies results that share the operand's memory.
 Result<AnyValue> DynamicNodes::input_of(const DynamicNode& node, size_t i, bool borrows) {
   const uint32_t s = node.inputs[i];
   const Type& type = node.node->inputs[i]->type;
@@ -287,7 +292,7 @@ Result<AnyValue> DynamicNodes::input_of(const DynamicNode& node, size_t i, bool 
   return AnyValue(Tensor::from_buffer(type.element, known_dims(type.shape), BufferRef(), frame_.address(s)));
 }
 
-// Sets the values that `compute` reads; constants are there since the first time.
+// Sets the values that `compute` reads. Constants stay set from the first call on.
 Status DynamicNodes::set_arguments(const DynamicNode& node, Arguments& values) {
   const auto& made = node.node->outputs;
   values.inputs.resize(node.inputs.size());
@@ -305,7 +310,8 @@ Status DynamicNodes::set_arguments(const DynamicNode& node, Arguments& values) {
   return {};
 }
 
-// Of what the run changes: whoever makes the values anew finds that nobody else holds them.
+// Drops every value that the run changes, so that the node that makes the value next holds the only reference and can
+// write in place.
 void DynamicNodes::drop_arguments(const DynamicNode& node, Arguments& values) {
   for (size_t i = 0; i < values.inputs.size(); ++i) {
     const uint32_t s = node.inputs[i];
@@ -323,7 +329,7 @@ Status DynamicNodes::run_compute(const DynamicNode& node, uint32_t index) {
   return status.ok() ? charge_operands(node) : std::move(status);
 }
 
-// An operator of the program's own may take any time, whatever the sizes of its operands are.
+// No estimate covers an operator of the program's own, so limits are looked at before and after it.
 Status DynamicNodes::run_custom(const DynamicNode& node, uint32_t index) {
   TREADLE_TRY(polls_.look());
   TREADLE_TRY(run_compute(node, index));
@@ -332,7 +338,7 @@ Status DynamicNodes::run_custom(const DynamicNode& node, uint32_t index) {
 
 namespace {
 
-// Looks at the limits between the nodes of a lowering.
+// Looks at limits between the nodes of a lowering.
 class LimitsGuard final : public reference::Guard {
  public:
   explicit LimitsGuard(Polls& polls) : polls_(polls) {}
@@ -345,7 +351,7 @@ class LimitsGuard final : public reference::Guard {
 
 }  // namespace
 
-// A node that planning could not lower, because the lowering asks for sizes: now they are there.
+// Lowers and runs a node whose lowering needs sizes that planning did not know.
 Status DynamicNodes::lower_and_run(const ir::Node& node, std::span<const AnyValue> inputs,
                                    std::span<AnyValue> outputs) {
   bool wanted[64] = {};
@@ -357,13 +363,13 @@ Status DynamicNodes::lower_and_run(const ir::Node& node, std::span<const AnyValu
     std::ranges::move(std::move(made).value(), outputs.begin());
     return {};
   }
-  // The parts of the lowering are named as the node, which the caller names.
+  // The caller names the node, so the name of the lowered part is dropped.
   const Status failed = std::move(made).status();
   return error(failed.code(), "{}", failed.message());
 }
 
-// Planning asks the node's inference about sizes that it knows. Others are asked about here, since `compute` relies on
-// the answer.
+// Planning has run the node's inference on sizes that it knew. Inference of a node with other sizes runs here, since
+// `compute` relies on checked sizes.
 Status DynamicNodes::check_arguments(const DynamicNode& node, std::span<const AnyValue> inputs) {
   const ir::Node& info = *node.node;
   if (info.op->custom || !info.op->compute || !info.regions.empty()) return {};
@@ -374,7 +380,7 @@ Status DynamicNodes::check_arguments(const DynamicNode& node, std::span<const An
 
 Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs) {
   const ir::Node& info = *node.node;
-  for (size_t i = 0; i < outputs.size(); ++i) {  // at first they are what they were before
+  for (size_t i = 0; i < outputs.size(); ++i) {  // the memory of the last results, to be reused
     const uint32_t s = node.outputs[i];
     if (s == plan::kNoSlot || !frame_.is_handle(s)) continue;
     AnyValue& old = frame_.handle(s);
@@ -388,7 +394,7 @@ Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> 
         [&] { return info.op->compute ? info.op->compute(context) : lower_and_run(info, inputs, outputs); }));
     for (AnyValue& value : outputs) {
       if (!value.is_tensor() || value.tensor().buffer() || value.tensor().element_count() == 0) continue;
-      TREADLE_ASSIGN(Tensor own, value.tensor().clone());  // it was passed on
+      TREADLE_ASSIGN(Tensor own, value.tensor().clone());  // the result shares the memory of an operand
       value = AnyValue(std::move(own));
     }
   }

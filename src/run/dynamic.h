@@ -20,23 +20,23 @@ class DynamicNodes {
         operands_(program.dynamic.size()),
         arguments_(program.dynamic.size()) {}
 
-  // Runs instructions kGuarded, kCompute and kMove from `in` up to `end`, and gives up the handles that each is the
-  // last to use. `in`: behind the last one that has run.
+  // Runs instructions kGuarded, kCompute and kMove from `in` up to `end`, and releases each handle after its last use.
+  // On return, `in` is behind the last instruction that has run.
   Status run(const plan::Instruction*& in, const plan::Instruction* end);
 
-  // For native code that does the same (plan/native.h). False: the values are none that it was written for, and nothing
-  // that somebody reads has changed.
+  // The same for native code (plan/native.h). False: a value is not what native code was compiled for; nothing that
+  // other instructions read has changed.
   bool find_sizes(std::span<const plan::NativeValue> values, int64_t* sizes) const;
   Result<bool> make_results(std::span<const plan::NativeValue> results, const int64_t* sizes, int64_t bytes,
                             void** places);
 
  private:
-  // What the dynamic kernel of a node is called with. Frames do not move: where a value is looked up stays the same.
+  // Arguments of a node's dynamic kernel. Slots of a frame do not move, so addresses of values are looked up once.
   struct Operands {
     struct Source {
       uint32_t slot = 0;
       void* const* address = nullptr;   // null: the operand is left out
-      const AnyValue* value = nullptr;  // null: its sizes are planned
+      const AnyValue* value = nullptr;  // null: the operand has planned sizes
       ElementType type{};
       size_t width = 0;
     };
@@ -45,7 +45,7 @@ class DynamicNodes {
     std::vector<DynamicResult> results;
     std::vector<Dims> planned;
   };
-  // What `compute` of a node is called with, kept so that no call makes places for the values.
+  // Arguments of a node's `compute`, kept from call to call so that calls do not allocate them.
   struct Arguments {
     std::vector<AnyValue> inputs, outputs;
   };
@@ -54,7 +54,7 @@ class DynamicNodes {
   struct Bytes {
     size_t read = 0, made = 0;
   };
-  // 0, a KernelError, or kNotDynamic: nothing has happened.
+  // Returns 0, a KernelError, or kNotDynamic if the dynamic kernel did not run and nothing has changed.
   uint32_t run_kernel(const plan::DynamicNode& node, uint32_t index, Bytes& bytes);
   uint32_t run_text_kernel(const DynamicKernel& kernel, DynamicCall& call);
   Operands first_operands(const plan::DynamicNode& node);

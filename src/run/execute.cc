@@ -1,9 +1,10 @@
-// The interpreter: one instruction after the other. With a profile, every one is run by itself and told to it; else
-// loops may run ahead (trips.cc, native code) and pipelines take the place of what follows them.
+// The interpreter runs one instruction after the other. With a profile, it runs and reports each instruction by itself.
+// Without one, loops may run many iterations per instruction (trips.cc, native code), and a pipeline may stand for the
+// instructions that follow it.
 #include "run/context.h"
 #include "run/profile.h"
 
-// Of what runs in every trip of a loop: with it, the interpreter is one function.
+// For helpers that run in every iteration of a loop: they become part of the interpreter's one function.
 #define TREADLE_STEP [[gnu::always_inline]] inline
 
 namespace treadle::run {
@@ -16,12 +17,12 @@ Status Context::execute() {
   return profile_ ? interpret<true>() : interpret<false>();
 }
 
-// What an instruction does leaves `in` where the run goes on, or at the instruction that an error belongs to.
+// Each handler moves `in` to the instruction to run next, or leaves it at the instruction that failed.
 template <bool kProfiled>
 Status Context::interpret() {
   const Instruction* const code = program_->code.data();
   const Instruction* in = code;
-  // Apart from this loop, so that `in` stays in a register.
+  // Handlers called through this get a copy of `in`, so that `in` itself stays in a register.
   const auto apart = [&](Status (Context::*what)(const Instruction*&)) {
     const Instruction* next = in;
     Status status = (this->*what)(next);
@@ -111,7 +112,7 @@ TREADLE_STEP Status Context::branch(const Instruction*& in, const Instruction* t
   bool condition = false;
   if (frame_.is_handle(flag)) {
     TREADLE_TRY(frame_.read_flag(flag, "cond", condition));
-  } else {  // without a call: bodies of a few operations branch as well
+  } else {  // inlined: bodies of a few operations branch, too
     condition = *static_cast<const bool*>(frame_.address(flag));
   }
   in = condition ? in + 1 : target;
@@ -147,7 +148,8 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
   Budget& budget = polls_.budget();
   const bool continues = take_simple_edge(loop, at, frame_.slots());
   const bool is_granted = budget.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
-  if (continues && is_granted) {  // what Trips::next does where nothing is due
+  if (continues && is_granted) {  // as Trips::next if the iteration neither polls, starts a strip nor needs room for
+                                  // rows
     ++budget.trips;
     budget.units -= loop.schedule.weight;
   } else if (continues && loops_.has_trip(index)) {

@@ -12,8 +12,8 @@ using plan::Growth;
 
 namespace {
 
-// Lines of memory are an odd number of cache lines apart: columns of elements then do not compete for the same few
-// places of the cache.
+// The distance between lines is made an odd number of cache lines. Elements of one column then fall into different sets
+// of the cache.
 int64_t room_of_lines(int64_t room, size_t width) {
   constexpr int64_t kLine = 64;
   const int64_t in_line = std::max<int64_t>(kLine / static_cast<int64_t>(width), 1);
@@ -44,7 +44,7 @@ bool picks(const DynamicNode& node) {
   return node.node->attributes.has("pick_axis");
 }
 
-// The first operand that is joined to what is there.
+// The first operand that is appended.
 size_t first_added(const DynamicNode& node) {
   return picks(node) ? 2 : 1;
 }
@@ -87,7 +87,7 @@ Result<bool> Appends::append(const DynamicNode& node) {
   return true;
 }
 
-// Makes the memory of a handle's tensor, which ends with the memory, at least `bytes` long where it lies.
+// Makes the memory of a handle's tensor at least `bytes` long. The tensor is the last thing in its memory.
 void Appends::grow_in_place(uint32_t s, size_t bytes) {
   Tensor& base = frame_.handle(s).tensor();
   Buffer& memory = *base.buffer().get();
@@ -96,15 +96,15 @@ void Appends::grow_in_place(uint32_t s, size_t bytes) {
   frame_.point(s, base.mutable_raw());
 }
 
-// Memory of at least `bytes` that begins with the elements of the node's first input: that input's own where it has
-// room behind them that nobody has taken.
+// Memory of at least `bytes` that begins with the elements of the node's first input. It is the input's own memory if
+// that has enough room behind the elements and no other append has used the room.
 Result<BufferRef> Appends::row_major_room(const DynamicNode& node, size_t bytes, const Dims& dims) {
   const Tensor& base = frame_.handle(node.inputs[0]).tensor();
   const size_t old_bytes = base.byte_size();
   const bool ends_here = base.buffer() && base.buffer()->writable() && base.raw() == base.buffer()->data() &&
                          old_bytes == base.buffer()->used();
   if (ends_here && bytes > base.buffer()->size()) {
-    // What the node made in the trip before is the base of this one.
+    // The result of the iteration before is the base of this one.
     if (node.outputs[0] != node.inputs[0]) frame_.handle(node.outputs[0]) = {};
     grow_in_place(node.inputs[0], bytes);
   }
@@ -148,7 +148,7 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
   const Tensor& base = frame_.handle(base_slot).tensor();
   const ElementType type = base.type();
   TREADLE_TRY(element_count(dims).status());
-  // Of such memory, Buffer::used() counts positions along the axis.
+  // In such memory, Buffer::used() counts positions along the axis.
   int64_t at = base.dims()[axis];
   StrideLayout layout = frame_.layout(base_slot);
   BufferRef buffer = base.buffer();
@@ -161,7 +161,7 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
   return add_in_layout(node, axis, std::move(dims), at, std::move(buffer), std::move(layout));
 }
 
-// Puts what is joined to the first operand behind its `at` positions, and the result in its place.
+// Writes the appended operands behind the first `at` positions, and puts the result into its slot.
 Status Appends::add_in_layout(const DynamicNode& node, size_t axis, Dims dims, int64_t at, BufferRef buffer,
                               StrideLayout layout) {
   const ElementType type = frame_.handle(node.inputs[0]).tensor().type();
@@ -182,10 +182,10 @@ Status Appends::add_in_layout(const DynamicNode& node, size_t axis, Dims dims, i
   return {};
 }
 
-// As append_in_layout, behind rows of the first operand that the second one picks.
+// As append_in_layout(), with picked rows of the first operand as the base. The second operand lists the rows.
 Status Appends::append_to_picked(const DynamicNode& node, size_t axis, Dims dims) {
   const uint32_t base_slot = node.inputs[0];
-  // What the node made in the trip before is the base of this one.
+  // The result of the iteration before is the base of this one.
   if (node.outputs[0] != base_slot) frame_.handle(node.outputs[0]) = {};
   const Tensor& base = frame_.handle(base_slot).tensor();
   const auto picked = static_cast<size_t>(node.node->attributes.get_int("pick_axis"));
@@ -252,7 +252,7 @@ Status Appends::copy_rows(const PickedRows& rows, const Tensor& base, const Dims
   return polls_.charge(base.byte_size());
 }
 
-// Puts rows of a tensor that nobody else reads in the places of others.
+// Moves rows of `base` in place. Nothing else reads `base`.
 Status Appends::move_rows(const PickedRows& rows, const Tensor& base, size_t axis, const Dims& strides) {
   const PickedRows::Moves moves = rows.in_place();
   if (moves.empty() || base.element_count() == 0) return {};

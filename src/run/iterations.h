@@ -1,5 +1,5 @@
 #pragma once
-// How many iterations the loops of a run made.
+// Counts of the iterations that the loops of a run made.
 
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,8 @@
 namespace treadle::run {
 
 struct LoopCount {
-  int64_t times = 0;       // that the loop began
-  int64_t iterations = 0;  // of all these times together
+  int64_t times = 0;       // how often the loop began
+  int64_t iterations = 0;  // sum over all these times
 };
 
 struct Iterations {

@@ -16,11 +16,12 @@ using plan::Storage;
 
 namespace {
 
-// Rows are asked for ahead up to this size; beyond it the buffer grows as trips happen.
+// Rows of a known number of iterations are reserved at once up to this size. Above it the buffer grows with the
+// iterations.
 constexpr size_t kMaxReservedBytes = size_t{1} << 26;
 constexpr size_t kFirstRows = 16;
 
-// Sizes of a scan output without trips: what is known of its element, 0 for the rest.
+// Sizes of a scan output of a loop without iterations: known sizes of its element, and 0 for unknown ones.
 Dims empty_dims(const Type& element) {
   Dims dims{0};
   if (element.has_shape) {
@@ -39,7 +40,7 @@ bool fits(const Type& type, const Dims& dims) {
   return true;
 }
 
-// Rows of trips that are left out.
+// Zeroes the rows of iterations that a mask leaves out.
 void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
   const auto ran = static_cast<size_t>(at.trips), all = static_cast<size_t>(at.rows);
   if (ran < all && row_bytes > 0) std::memset(whole + ran * row_bytes, 0, (all - ran) * row_bytes);
@@ -70,7 +71,7 @@ std::vector<LoopCount> Loops::counts() const {
   return counts;
 }
 
-// A loop has ended.
+// Adds the iterations of a loop that has ended to its counts.
 void Loops::count(LoopPosition& at) {
   ++at.times_ended;
   at.trips_ended += at.trip;
@@ -128,7 +129,7 @@ Status Loops::count_trips(const Loop& loop, LoopPosition& at) {
   return {};
 }
 
-// In the order of the inputs, as the first that differs is the one to name.
+// Checks in the order of the inputs: the error names the first input whose length differs.
 Status Loops::check_lengths(const Loop& loop) const {
   int64_t length = -1;
   for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
@@ -142,7 +143,8 @@ Status Loops::check_lengths(const Loop& loop) const {
   return {};
 }
 
-// The trips up to the last one whose mask is not all false in time; one at least, which tells what rows look like.
+// The number of iterations up to the last one whose mask is not all false. At least one, which determines the sizes of
+// rows.
 int64_t Loops::count_masked_trips(const ScanInput& mask, int64_t length) const {
   const bool* within = static_cast<const bool*>(frame_.address(mask.whole));
   const int64_t count = frame_.is_handle(mask.whole) ? frame_.handle(mask.whole).tensor().element_count()
@@ -193,7 +195,7 @@ Status Loops::begin_states(const Loop& loop) {
       continue;
     }
     copy_bytes(slots[state.in], slots[state.initial], state.bytes);
-    // Kernels may compute along what is behind it (see Planner::find_padded).
+    // Kernels may compute on the padding behind a state (see Planner::find_padded).
     const size_t behind = program_.slots[state.in].bytes - state.bytes;
     for (const uint32_t s : {state.in, state.out}) {
       if (behind > 0) std::memset(static_cast<std::byte*>(slots[s]) + state.bytes, 0, behind);
@@ -277,7 +279,7 @@ Status Loops::point_at_element(const ScanInput& scan, size_t i, int64_t row) {
   return {};
 }
 
-// An element whose sizes only the run knows is a tensor within the whole one.
+// Makes a tensor of one element, which shares the memory of the whole input.
 Status Loops::take_element(const ScanInput& scan, size_t i, int64_t row) {
   const plan::Slot& slot = program_.slots[scan.whole];
   const bool is_constant = slot.storage == Storage::kConstant;
@@ -348,7 +350,7 @@ Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const Lo
   return {};
 }
 
-// `whole`: rows come from the last one on, so that there must be room for all.
+// `whole`: rows are stored from the last one on, so that the buffer needs all rows from the beginning.
 Status Loops::store_texts(const Tensor& row, size_t at_row, bool whole, ScanOutputState& state,
                           const LoopPosition& at) {
   const auto count = static_cast<size_t>(row.element_count());
@@ -373,7 +375,7 @@ Status Loops::store_texts(const Tensor& row, size_t at_row, bool whole, ScanOutp
       "a scan output");
 }
 
-// A scan's state keeps its type and its sizes.
+// A scan's state has to keep its type and sizes.
 Status Loops::check_state(uint32_t index, size_t state, const AnyValue& next) {
   const AnyValue& old = frame_.handle(program_.loops[index].states[state].in);
   if (next.is_tensor() && old.is_tensor() && next.tensor().dims() == old.tensor().dims() &&
@@ -381,12 +383,12 @@ Status Loops::check_state(uint32_t index, size_t state, const AnyValue& next) {
     return {};
   }
   LoopPosition& at = positions_[index];
-  at.active = false;  // it is the loop that fails
+  at.active = false;  // the error belongs to the loop, not to an iteration
   return changed_state(Code::kRuntime, state, at.trip, old.type(), next.type());
 }
 
-// Whether every state of run-time size is a value of its own that each trip makes anew: then a state and its successor
-// change places.
+// Whether every state of run-time size is a value of its own that each iteration makes anew. Then a state and its
+// successor swap values.
 bool Loops::exchanges_handles(const Loop& loop) const {
   const auto is_taken = [&](const LoopState& state) {
     return std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& other) {
@@ -415,7 +417,7 @@ Status Loops::move_handles(uint32_t index) {
     }
     return {};
   }
-  // One parallel move: every new state is taken before any is put in place.
+  // One parallel move: all new states are read before any is written.
   InlineVector<AnyValue, 4> next;
   for (size_t i = 0; i < loop.states.size(); ++i) {
     const LoopState& state = loop.states[i];
@@ -431,7 +433,7 @@ Status Loops::move_handles(uint32_t index) {
   size_t k = 0;
   for (const LoopState& state : loop.states) {
     if (state.planned) continue;
-    // The memory of the old state serves the node that makes the new one, if nobody else holds it.
+    // The old state's memory serves the node that makes the new state, if nothing else refers to it.
     AnyValue old = std::move(frame_.handle(state.in));
     TREADLE_TRY(frame_.set_handle(state.in, std::move(next[k++])));
     if (state.grows) {
@@ -482,12 +484,12 @@ void Loops::end_stage(uint32_t index) {
   }
 }
 
-// Of a loop without trips.
+// Makes the scan output of a loop without iterations.
 Status Loops::finish_empty(const ScanOutput& scan) {
   ElementType type = scan.empty.element;
   if (type == ElementType::kUndefined) type = scan.element_type.element;
   const Dims dims = empty_dims(scan.empty);
-  // Plans expect the sizes that rows have where there are any.
+  // Instructions behind the loop were planned for the sizes that rows have when there are iterations.
   misplanned_ = !fits(program_.slots[scan.whole].type, dims);
   if (misplanned_) return error(Code::kInternal, "no rows of sizes {} were planned for", to_string(dims));
   TREADLE_ASSIGN(Tensor empty, memory_.allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, dims));

@@ -1,6 +1,6 @@
 #pragma once
-// Where loops stand, and what happens at their edges: a loop begins, its back edge, and its end. How the trips between
-// run is in run/trips.h.
+// The positions of loops, and the interpreter's work at their edges: begin, back edge, end. run/trips.h runs the
+// iterations in between.
 
 #include <vector>
 
@@ -14,21 +14,22 @@ namespace treadle::run {
 
 struct ScanOutputState {
   GrowBuffer rows;
-  Dims dims;  // of the element, from the first trip on
+  Dims dims;  // of an element, from the first iteration on
   ElementType type = ElementType::kUndefined;
   size_t element_bytes = 0;
-  Tensor texts;  // rows of texts, and room for more
+  Tensor texts;  // rows of texts, with spare rows
 };
 
 struct LoopPosition : plan::LoopCounters {
-  int64_t rows = 0;       // of scan outputs; those behind the last trip are zeros
-  int64_t all_trips = 0;  // `trips` of all blocks of time
-  int64_t counted = 0;    // trips up to here are in lost_ns, or were native code
-  double lost_ns = 0;     // by interpreting this loop and those inside, where native code holds them together
+  int64_t rows = 0;       // rows of scan outputs; rows behind the last iteration are zeros
+  int64_t all_trips = 0;  // sum of `trips` over all strips
+  int64_t counted = 0;    // iterations before this one are in lost_ns, or were native code
+  double lost_ns = 0;     // estimated loss from interpreting this loop and the loops inside it, whose code would be one
+                          // piece of native code
   std::vector<ScanOutputState> outputs;
 };
 
-// What a back edge does with planned memory; the body's condition was asked before.
+// Handlers of a back edge over planned memory. The caller has tested the condition of the body before.
 struct HandOn {
   void** slots;
   LoopPosition& at;
@@ -49,7 +50,7 @@ struct HandOnAndAsk : HandOn {
   void ask(uint32_t s) { continues = *static_cast<const bool*>(slots[s]); }
 };
 
-// The back edge of a simple loop. False: the body wants no further trip.
+// The back edge of a simple loop. False: the body's condition ends the loop.
 inline bool take_simple_edge(const plan::Loop& loop, LoopPosition& at, void** slots) {
   HandOnAndAsk edge{{slots, at}};
   plan::take_back_edge(loop, edge);
@@ -64,42 +65,43 @@ class Loops {
   Loops& operator=(const Loops&) = delete;
 
   void begin_run();
-  // A run has failed: what loops were in the middle of is given up.
+  // Resets loops that were running when a run failed.
   void abandon();
   // Whether the last run met sizes that its plan is not made for.
   bool misplanned() const { return misplanned_; }
-  // What loops have made in this run, those included that are in the middle of it.
+  // Iterations of each loop in this run, including loops that have not ended.
   std::vector<LoopCount> counts() const;
 
   LoopPosition& operator[](uint32_t loop) { return positions_[loop]; }
   const LoopPosition& operator[](uint32_t loop) const { return positions_[loop]; }
-  // As native code sees them: LoopCounters, sizeof(LoopPosition) apart.
+  // The positions as native code sees them: LoopCounters at a distance of sizeof(LoopPosition).
   std::byte* counters() { return reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(positions_.data())); }
   bool has_trip(uint32_t loop) const {
     const LoopPosition& at = positions_[loop];
     return at.trip < (program_.loops[loop].schedule.blocks.trips > 0 ? at.all_trips : at.trips);
   }
 
-  // Up to the first trip, which is counted; not `runs`: there is none. The first block of rows is the caller's to make.
+  // Begins a loop up to its first iteration, and counts that. `runs` is false if there are no iterations. The caller
+  // makes the first strip of rows.
   Status begin(uint32_t index, bool& runs);
   // The back edge of any loop.
   Status next(uint32_t index, bool& again);
   Status end(uint32_t index);
 
-  // The beginning of a loop that is a stage of a pipeline: no trip is counted.
+  // Begins a loop that is a stage of a pipeline. No iteration is counted.
   Status begin_stage(uint32_t index);
-  // Its end: copies the final states, which are planned.
+  // Ends a stage: copies the final states, which lie in planned memory.
   void end_stage(uint32_t index);
-  // Memory for the row of the coming trip and more, for every output whose rows go to memory that grows.
+  // Makes room for the row of the coming iteration in every output whose rows go to growing memory.
   Status grow_rows(uint32_t index);
 
  private:
   static void count(LoopPosition& at);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
   Status count_scan_trips(const plan::Loop& loop, LoopPosition& at);
-  Status check_lengths(const plan::Loop& loop) const;  // of scan inputs
+  Status check_lengths(const plan::Loop& loop) const;  // compares lengths of scan inputs
   int64_t count_masked_trips(const plan::ScanInput& mask, int64_t length) const;
-  Status enter(uint32_t index);  // what every beginning has in common
+  Status enter(uint32_t index);  // the part that begin() and begin_stage() share
   Status begin_states(const plan::Loop& loop);
   Status begin_outputs(uint32_t index);
   Status set_elements(const plan::Loop& loop, const LoopPosition& at);
@@ -118,7 +120,7 @@ class Loops {
   RunMemory& memory_;
   Polls& polls_;
   std::vector<LoopPosition> positions_;  // by loop
-  std::vector<bool> exchanges_;          // by loop: exchanges_handles
+  std::vector<bool> exchanges_;          // by loop: result of exchanges_handles()
   bool misplanned_ = false;
 };
 

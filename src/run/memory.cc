@@ -24,7 +24,7 @@ GrowBuffer::~GrowBuffer() {
 
 bool GrowBuffer::reserve(size_t bytes, MemoryAccount& account) {
   if (bytes <= capacity_) return true;
-  // Large blocks are remapped by the allocator, not copied.
+  // The allocator remaps large blocks, so their contents are not copied.
   void* grown = std::realloc(data_, bytes);
   if (!grown) return false;
   if (capacity_ > 0) account_->subtract(capacity_);
@@ -63,7 +63,7 @@ Status RunMemory::begin(size_t limit, size_t arena, size_t held) {
   if (is_limited_ && arena > limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes", limit, arena);
   }
-  // Tensors of an earlier run that are still held are no longer this run's business.
+  // Tensors of an earlier run that the caller still holds do not count for this run.
   if (account_.use_count() > 1) renew_account();
   account_->begin(limit, held);
   account_->reset_peak();
@@ -144,7 +144,7 @@ Status RunMemory::grow(GrowBuffer& rows, size_t needed, size_t want) {
   const size_t have = rows.capacity();
   if (!account_->fits(want - have)) spare_.clear();
   if (!account_->fits(want - have)) {
-    // All that is left, so that a limit is not approached row by row.
+    // Close to the limit a buffer takes all that is left at once, so that it does not grow row by row.
     want = std::min(want, have + account_->room());
     if (want < needed) return account_->refusal(needed - have, "a scan output");
   }
@@ -159,14 +159,15 @@ size_t RunMemory::with_room_to_grow(size_t bytes, size_t have) {
   spare_.clear();
   const size_t most = have + account_->room();
   if (most >= want) return want;
-  // Half of what is left: the limit is come close to in a few steps, and others find something as well.
+  // Half of the room that is left: the limit is reached in a few steps, and other values find room as well.
   return most > bytes ? bytes + (most - bytes) / 2 : bytes;
 }
 
 Result<std::byte*> RunMemory::scratch(size_t bytes) {
   if (scratch_ && scratch_->size() >= bytes) return scratch_->data();
   ++allocations_;
-  // What has grown will grow again: of a small one twice, of a large one half as much again, where there is room.
+  // Scratch that has grown will grow again. Small scratch gets twice the room, large scratch one and a half times the
+  // room, if the limit allows.
   size_t room = !scratch_ ? 0 : bytes < kLargeBytes ? bytes : bytes / 2;
   if (!account_->fits(bytes + room)) room = 0;
   if (!account_->fits(bytes)) return account_->refusal(bytes, "what the kernel works in");

@@ -1,7 +1,7 @@
 #pragma once
 // The memory that a run takes beside the plan's arena: tensors whose sizes are known only at run time, rows of scan
-// outputs, and scratch. All of it is counted on one account, which the run's memory limit bounds together with the
-// arena. One per Context, so that scratch stays from run to run.
+// outputs, and scratch. One account counts all of it, and the run's memory limit bounds this count together with the
+// arena. Each Context has a RunMemory, so that scratch stays from run to run.
 
 #include <memory>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace treadle::run {
 
-// Memory that grows without moving its contents by hand: rows of a scan output whose number is not known ahead.
+// Memory that grows with its contents kept, for rows of a scan output whose number is not known ahead.
 class GrowBuffer {
  public:
   GrowBuffer() = default;
@@ -22,9 +22,9 @@ class GrowBuffer {
 
   std::byte* data() { return data_; }
   size_t capacity() const { return capacity_; }
-  // At least `bytes`, contents kept, counted on `account`. False when memory cannot be had.
+  // Makes room for at least `bytes`, keeps the contents, and counts the memory on `account`. False: memory was refused.
   bool reserve(size_t bytes, MemoryAccount& account);
-  // Hands the memory over as a buffer of `bytes`, and is empty afterwards.
+  // Gives the memory away as a buffer of `bytes`; the GrowBuffer is empty afterwards.
   BufferRef take(size_t bytes);
 
  private:
@@ -32,12 +32,12 @@ class GrowBuffer {
 
   std::byte* data_ = nullptr;
   size_t capacity_ = 0;
-  MemoryAccount* account_ = nullptr;  // counts `capacity_`
+  MemoryAccount* account_ = nullptr;  // has counted `capacity_` bytes
 };
 
 class RunMemory {
  public:
-  // A value keeps smaller memory from trip to trip; larger buffers are shared through a free list.
+  // A handle keeps smaller memory from iteration to iteration. Larger buffers go to a free list that all values share.
   static constexpr size_t kLargeBytes = size_t{1} << 16;
 
   RunMemory() = default;
@@ -45,44 +45,44 @@ class RunMemory {
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
-  // A run begins that may take `limit` bytes (0: what the machine has left), of which the plan's arena takes `arena`,
-  // `held` of them already. Errors: kLimit, the arena does not fit.
+  // Begins a run that may take `limit` bytes (0: as much as the machine has left). The plan's arena takes `arena` bytes
+  // of them, of which `held` are allocated already. Errors: kLimit if the arena does not fit.
   Status begin(size_t limit, size_t arena, size_t held);
-  // The run has ended: nothing is kept for its next tensors.
+  // Ends a run, and frees the free list.
   void end() { spare_.clear(); }
-  // Tensors of earlier runs are counted no longer; scratch, which stays, is.
+  // Starts a new account: tensors of earlier runs count no longer, scratch does.
   void renew_account();
 
   bool is_limited() const { return is_limited_; }
-  // Of tensors and scratch, in bytes: what they took at once since begin().
+  // Peak bytes of tensors and scratch since begin().
   size_t peak() const { return account_->peak(); }
-  // How many times the run has asked for memory.
+  // How many allocations the run has made.
   int64_t allocations() const { return allocations_; }
-  // Something outside of here asked for memory for the run.
+  // Counts an allocation that other code made for the run.
   void count_allocation() { ++allocations_; }
-  // For code that makes tensors by itself (MemoryScope).
+  // The account for code that allocates tensors itself (MemoryScope).
   const std::shared_ptr<MemoryAccount>& account() const { return account_; }
 
-  // Whether `more` bytes may be taken, for a tensor of these sizes. Errors: kLimit.
+  // Whether the run may take `more` bytes for a tensor of these sizes. Errors: kLimit.
   Status check(size_t more, const Dims& dims);
   // A tensor to be written. Errors: kLimit.
   Result<Tensor> allocate(ElementType type, const Dims& dims);
-  // Memory, recycled or fresh, for a tensor of these sizes. Errors: kLimit.
+  // New or recycled memory for a tensor of these sizes. Errors: kLimit.
   Result<BufferRef> allocate_bytes(size_t bytes, const Dims& dims);
-  // Fresh memory that grow() may make longer. Errors: kLimit.
+  // New memory that grow() can extend. Errors: kLimit.
   Result<BufferRef> allocate_growable(size_t bytes, const Dims& dims);
-  // Makes memory longer where it lies. False where that cannot be: nothing has changed.
+  // Makes memory `bytes` long, contents kept; the address may change. False: not possible, and nothing has changed.
   bool grow(Buffer& memory, size_t bytes);
-  // Room for `needed` bytes of rows, better for `want`. Errors: kLimit.
+  // Makes room for `needed` bytes of rows, and for `want` bytes if the limit allows. Errors: kLimit.
   Status grow(GrowBuffer& rows, size_t needed, size_t want);
-  // What memory that needs `bytes` is best made long, of which it has `have` already: twice as much while that may be
-  // taken, else part of what is left.
+  // The length to allocate for a value of `bytes` that grows and holds `have` bytes already: twice as much if the limit
+  // allows, otherwise part of what is left.
   size_t with_room_to_grow(size_t bytes, size_t have);
-  // Takes the memory of a tensor that is given up, where that is of use for what is made next.
+  // Puts the memory of a released tensor on the free list, if it is large enough to be of use.
   void recycle(const Tensor& tensor);
-  // Gives up what was kept for what is made next.
+  // Frees the free list.
   void drop_spare() { spare_.clear(); }
-  // What a kernel works in, `bytes` at least; one kernel after the other. Errors: kLimit.
+  // Scratch of at least `bytes`; kernels use it one after the other. Errors: kLimit.
   Result<std::byte*> scratch(size_t bytes);
 
  private:
@@ -93,7 +93,7 @@ class RunMemory {
   bool is_limited_ = false;
   int64_t allocations_ = 0;
   BufferRef scratch_;
-  std::vector<BufferRef> spare_;  // large memory given up in a loop, for what is made next
+  std::vector<BufferRef> spare_;  // the free list: large buffers that a loop has released
 };
 
 }  // namespace treadle::run

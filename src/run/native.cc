@@ -23,19 +23,19 @@ using plan::NativeRef;
 
 namespace {
 
-// Code in the cache is worth a look once it would have saved about what looking takes.
+// A look into the cache takes about this long. A loop that has lost as much is looked up there.
 constexpr double kLookNs = 0.1e6;
 
 }  // namespace
 
 // --- compiling in the background -------------------------------------------------------------------------------------
 
-// One thread for the process, there while there is work.
+// One background thread for the process. It exists while there is work.
 class CompileQueue {
  public:
   static CompileQueue& get() {
     static CompileQueue* queue = [] {
-      auto* made = new CompileQueue;  // outlives every thread
+      auto* made = new CompileQueue;  // never destroyed, as other threads may still use it at exit
       std::atexit([] { get().drain(); });
       pthread_atfork([] { get().mutex_.lock(), get().results_.lock(); },
                      [] { get().results_.unlock(), get().mutex_.unlock(); }, [] { get().start_over(); });
@@ -44,7 +44,7 @@ class CompileQueue {
     return *queue;
   }
 
-  // Throws where there is no memory or no thread.
+  // Errors: std::bad_alloc, std::system_error if no thread can be started.
   void add(std::shared_ptr<NativeLoops> loops, uint32_t loop, NativeLoops::Asked whom) {
     std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -64,7 +64,7 @@ class CompileQueue {
     idle_.wait(lock, [this] { return !running_; });
   }
 
-  // What has been compiled, in every session.
+  // The lock of the results of compilation of every session.
   std::mutex& results() { return results_; }
 
  private:
@@ -90,14 +90,14 @@ class CompileQueue {
     running_ = false;
     idle_.notify_all();
   }
-  // At exit: what is being compiled is finished, what waits is dropped.
+  // At exit: finishes the compilation that runs, and drops those that wait.
   void drain() {
     std::unique_lock lock(mutex_);
     closed_ = true;
     work_.clear();
     idle_.wait(lock, [this] { return !running_; });
   }
-  // In the child of a fork, where the thread is not.
+  // In the child of a fork, which does not have the thread.
   void start_over() {
     running_ = false;
     new (&idle_) std::condition_variable;
@@ -117,7 +117,8 @@ class CompileQueue {
 
 // --- loops -----------------------------------------------------------------------------------------------------------
 
-// How many times over the trips ahead have to pay for compiling: the estimates are rough.
+// Compile before a loop runs if its known iterations save this many times the cost of compiling: the estimates are
+// rough.
 constexpr double kCertainty = 3;
 
 NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
@@ -127,10 +128,10 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
       cache_(std::move(cache)),
       loops_(program_->loops.size()),
       states_(program_->loops.size()) {
-  CompileQueue::get();  // is there from now on: asking how far it is takes no memory
+  CompileQueue::get();  // made here, so that wait() needs no memory
   const auto& loops = program_->loops;
-  owned_.reserve(loops.size());  // taking in code asks for no memory
-  std::vector<uint32_t> open;    // that can be native code
+  owned_.reserve(loops.size());  // so that storing compiled code needs no memory
+  std::vector<uint32_t> open;    // the loops around loop i, outermost first
   for (uint32_t i = 0; i < loops.size(); ++i) {
     while (!open.empty() && loops[open.back()].last < loops[i].first) open.pop_back();
     around_.push_back(open.empty() ? kNone : open.back());
@@ -185,7 +186,7 @@ void NativeLoops::make_in_background(uint32_t loop, Asked whom) {
   try {
     CompileQueue::get().add(shared_from_this(), loop, whom);
   } catch (const std::exception&) {
-    loops_[loop].asked = Asked::kNothing;  // the interpreter goes on, and asks again
+    loops_[loop].asked = Asked::kNothing;  // the interpreter goes on, and asks again later
   }
 }
 
@@ -252,11 +253,11 @@ std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, St
 
 void NativeLoops::make(uint32_t loop, Asked whom) {
   if (this->code(loop)) return;
-  const Uninterrupted whole;  // code stays for later runs
+  const Uninterrupted whole;  // code stays for later runs, so a limit of this run must not leave it half made
   const auto begin = std::chrono::steady_clock::now();
   State made;
   std::unique_ptr<NativeCode> code;
-  const char* const none = "no memory";  // short enough to need none
+  const char* const none = "no memory";  // fits the string itself, without an allocation
   try {
     if (make_thread_locals()) {
       code = make_code(loop, whom, made);

@@ -1,9 +1,9 @@
 #pragma once
 // The native tier of a plan: which of its loops are, or will be, native code.
 //
-// The compiler is a shared object that is loaded on first use (plan/native.h), unless the code is found where an
-// earlier process has left it (run/native_cache.h). Where neither gives any, the interpreter runs as ever and `why`
-// says so.
+// The compiler is a shared object that is loaded on first use (plan/native.h). It is not needed for code that an
+// earlier process has put into the cache (run/native_cache.h). Without either, the interpreter runs the loop, and `why`
+// gives the reason.
 
 #include <atomic>
 #include <exception>
@@ -18,7 +18,7 @@
 
 namespace treadle::run {
 
-// Code in memory that can be executed, never while it can be written.
+// Executable code in memory, which is not writable while it is executable.
 class NativeCode {
  public:
   using Function = uint32_t (*)(plan::NativeFrame*);
@@ -29,7 +29,7 @@ class NativeCode {
   NativeCode(const NativeCode&) = delete;
   NativeCode& operator=(const NativeCode&) = delete;
 
-  // What a kernel throws on the way is in `thrown` afterwards: nothing can be thrown through native code.
+  // Exceptions cannot pass through native code. One that a kernel throws is in `thrown` afterwards.
   uint32_t run(plan::NativeFrame& frame, std::exception_ptr& thrown) const;
   size_t bytes() const { return size_; }
 
@@ -41,7 +41,7 @@ class NativeCode {
   std::vector<const void*> table_;
 };
 
-// The functions that native code calls; their `context` is a run::Trips.
+// The functions that native code calls. Their `context` is a run::Trips.
 const plan::NativeHost& native_host();
 
 class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
@@ -50,51 +50,53 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   ~NativeLoops();
 
   Jit mode() const { return mode_; }
-  // The code of a loop, if there is any now.
+  // The code of a loop; null if there is none yet.
   const NativeCode* code(uint32_t loop) const { return loops_[loop].code.load(std::memory_order_acquire); }
-  // A loop is about to be interpreted, so many trips if that is known, else 0. kAlways compiles it now; kAuto in the
-  // background, if these trips alone are worth it.
+  // To be called before a loop is interpreted; `trips` is 0 if their number is unknown. kAlways compiles the loop now.
+  // kAuto compiles it in the background if these iterations alone are worth it.
   void before_loop(uint32_t loop, int64_t trips);
-  // Compiles, or finds in the cache, whatever has not been asked for yet, and waits for the rest.
+  // Compiles, or loads from the cache, every loop that has not been asked for yet, and waits for compilations in
+  // progress.
   void make_all();
-  // The loop whose code would hold this one: itself, or the outermost one around it that can be native code.
+  // The loop whose code would hold this one: the outermost loop around it, or the loop itself.
   uint32_t outermost(uint32_t loop) const { return outermost_[loop]; }
-  // What native code would have saved in a trip of a loop that was interpreted, without what loops inside do.
+  // What native code would save in an interpreted iteration of a loop, without what it would save in inner loops.
   double trip_saves_ns(uint32_t loop) const { return loops_[loop].trip_saves_ns; }
-  // A loop, and loops inside of it, were interpreted, which native code would have done in so much less time. That
-  // counts for the outermost loop around that can be native code: it is compiled once that would have saved about as
-  // much as it costs. While its code waits for its next trip, the same goes for the loop inside that is still
-  // interpreted.
+  // Reports that interpreting this loop, inner loops included, cost `lost_ns` more than native code would have. The
+  // loss counts for the outermost loop around it that can be native code. That loop is compiled once its losses are
+  // about the cost of compiling. While its code waits for the loop's next iteration, losses count for the inner loop
+  // that is still interpreted.
   void interpreted(uint32_t loop, double lost_ns);
-  // Until nothing is being compiled, or waits for it.
+  // Blocks until the compile queue is empty.
   void wait() const;
 
   struct State {
     bool tried = false;
     bool compiled = false;
     bool from_cache = false;
-    std::string why;        // tried, but not compiled
-    std::string cache_why;  // what stood in the way of finding or keeping the code in the cache
+    std::string why;        // why a loop that was tried was not compiled
+    std::string cache_why;  // why code could not be read from the cache or stored there
     double compile_ms = 0;  // from the request to code that can run
     size_t bytes = 0;
-    std::vector<uint32_t> calls;  // instructions whose kernel is called; the others are in the code
+    std::vector<uint32_t> calls;  // instructions whose kernel the code calls; the code contains the others
   };
   State state(uint32_t loop) const;
-  // Why a loop that was tried is not native code.
+  // Why a loop that was tried is not native code; empty if it is, or was not tried.
   std::string why_not(uint32_t loop) const;
-  int64_t compilations() const;  // loops that are native code, those from the cache included
+  int64_t compilations() const;  // loops that are native code, including those from the cache
   int64_t cache_loads() const;
 
  private:
-  // How far a loop has come, in this order.
+  // The stages that a loop goes through, in order.
   enum class Asked : uint8_t { kNothing, kCache, kCompiler, kAnswered };
   struct Entry {
     std::atomic<const NativeCode*> code{nullptr};
-    std::atomic<double> lost_ns{0};  // by interpreting
+    std::atomic<double> lost_ns{0};  // what interpreting has cost
     std::atomic<Asked> asked{Asked::kNothing};
     double compile_ns = 0, trip_saves_ns = 0;
-    double trips_to_pay = std::numeric_limits<double>::infinity();  // these ahead are worth compiling at once
-    // True once for each step.
+    double trips_to_pay = std::numeric_limits<double>::infinity();  // a loop with at least so many iterations ahead is
+                                                                    // compiled at once
+    // Moves to stage `next`. True for one caller only.
     bool ask(Asked next);
   };
   friend class CompileQueue;
@@ -107,8 +109,9 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   std::shared_ptr<const NativeCache> cache_;
   std::vector<Entry> loops_;
   static constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> outermost_, around_;  // by loop: loops that can be native code; itself, kNone: there is none
-  // Written where the queue's lock of results is held, so that no child of a fork finds them locked.
+  std::vector<uint32_t> outermost_, around_;  // by loop: the loop whose code would hold it; the next loop around that
+                                              // can be native code, or kNone
+  // Written under the queue's lock of results, so that a fork never leaves them locked in the child.
   std::vector<State> states_;
   std::vector<std::unique_ptr<NativeCode>> owned_;
 };

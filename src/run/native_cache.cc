@@ -1,5 +1,5 @@
-// A file is a header and a payload: the blob's lists and numbers, then its code. All numbers are little-endian, as the
-// code is for machines that are.
+// A file is a header and a payload. The payload holds the blob's lists and numbers, then its code. Numbers are
+// little-endian, as are all machines that the code is for.
 #include "run/native_cache.h"
 
 #include <dirent.h>
@@ -29,8 +29,8 @@ namespace {
 constexpr char kMagic[8] = {'t', 'r', 'e', 'a', 'd', 'l', 'e', '1'};
 constexpr std::string_view kSuffix = ".native", kUnfinished = ".new-";
 constexpr size_t kMaxFileBytes = size_t{64} << 20;
-constexpr time_t kUnfinishedSeconds = 3600;  // then whoever wrote it is gone
-constexpr time_t kUsedSeconds = 3600;        // how exactly it is known when a file was last used
+constexpr time_t kUnfinishedSeconds = 3600;  // the process that wrote an unfinished file is gone by then
+constexpr time_t kUsedSeconds = 3600;        // resolution of the time of last use
 
 struct Header {
   char magic[8];
@@ -109,7 +109,7 @@ class Reader {
     return value;
   }
   std::string_view text() { return take(number()); }
-  // Of a list whose elements take 8 bytes at least.
+  // The length of a list whose elements take at least 8 bytes.
   uint64_t count() {
     const uint64_t count = number();
     if (count > rest_.size() / 8) ok_ = false;
@@ -175,7 +175,7 @@ std::optional<NativeBlob> from_payload(std::string_view payload) {
 
 // --- the folder
 
-// Not what a program with more rights than its caller should listen to.
+// A program that runs with more rights than its caller ignores the caller's environment.
 const char* environment(const char* name) {
   const char* value = secure_getenv(name);
   return value && *value ? value : nullptr;
@@ -215,7 +215,7 @@ void make_folders(const std::string& path) {
   mkdir(path.c_str(), 0700);
 }
 
-// The folder, if it is one that nobody but the user can look or write into.
+// Opens the folder if only the user can read or write it.
 File open_folder(const std::string& path, bool make, std::string& why) {
   const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   File folder(open(path.c_str(), flags));
@@ -270,7 +270,7 @@ std::vector<Entry> list(const File& folder) {
   return entries;
 }
 
-// Down to three quarters, so that this is not done for every file.
+// Deletes down to three quarters of the limit, so that not every new file has to delete others.
 void trim(const File& folder, size_t max_bytes) {
   std::vector<Entry> entries = list(folder);
   const time_t now = time(nullptr);

@@ -1,11 +1,11 @@
 #pragma once
-// Native code that outlives the process: one file per loop in a folder of the user's, under its key
+// Native code that outlives the process: one file per loop in a folder of the user, named after the loop's key
 // (plan/native_key.h).
 //
-// The folder belongs to the user alone (mode 0700). Files are written under another name and renamed, so a reader sees
-// a whole file or none, whoever else writes; a file is believed only if its key and the digest over all of it are
-// right. Code is copied into memory of the process and not mapped from the file, which may be cut or written to at any
-// time. When all files together exceed the limit, those not used for longest go.
+// The folder belongs to the user alone (mode 0700). A file is written under a temporary name and renamed, so a reader
+// sees a whole file or none, whichever processes write. A file is used only if its key and the digest over its contents
+// are right. Code is copied into memory of the process, not mapped, since another process may truncate or write the
+// file at any time. When all files together exceed the limit, the least recently used ones are deleted.
 
 #include <optional>
 #include <string>
@@ -16,28 +16,28 @@
 namespace treadle::run {
 
 struct NativeCacheOptions {
-  // Where the files are; "off": nowhere. "": what TREADLE_JIT_CACHE says, else $XDG_CACHE_HOME/treadle or
-  // ~/.cache/treadle.
+  // Folder of the files; "off": no cache. "": TREADLE_JIT_CACHE, else $XDG_CACHE_HOME/treadle or ~/.cache/treadle.
   std::string folder;
-  // Of all files together; 0: what TREADLE_JIT_CACHE_BYTES says, else kDefaultBytes.
+  // Limit of all files together; 0: TREADLE_JIT_CACHE_BYTES, else kDefaultBytes.
   size_t max_bytes = 0;
 
   static constexpr size_t kDefaultBytes = size_t{256} << 20;
 };
 
-// May be used by any number of threads and processes at once. Nothing here is an error: whoever gets no code compiles.
+// Any number of threads and processes may use a cache at once. No failure is an error: a caller that gets no code
+// compiles.
 class NativeCache {
  public:
   explicit NativeCache(const NativeCacheOptions& options = {});
 
   bool is_on() const { return !folder_.empty(); }
   const std::string& folder() const { return folder_; }
-  // What is wrong with the folder, which is made if it is not there; empty where nothing is, or the cache is off.
+  // Why the folder cannot be used; empty if it can, or if the cache is off. Makes the folder if there is none.
   std::string why_unusable() const;
 
-  // `why`: what is wrong with the folder or the file; empty where there is just none.
+  // `why`: what is wrong with the folder or the file; empty if there is no such file.
   std::optional<plan::NativeBlob> load(const Digest& key, std::string& why) const;
-  // False: `why` it could not be kept.
+  // False: `why` says why the code could not be stored.
   bool store(const Digest& key, const plan::NativeBlob& blob, std::string& why) const;
 
  private:

@@ -1,4 +1,4 @@
-// Native code in memory: what it refers to by addresses of this process, and what it calls.
+// Native code in memory: the addresses of this process that the code refers to, and the functions that it calls.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ uint32_t fail_kernel(uint32_t code, int64_t found, int64_t limit) {
   return fail(static_cast<KernelError>(code), found, limit);
 }
 
-// Functions of the C library that LLVM makes calls of.
+// Functions of the C library that LLVM generates calls to.
 void* import(const std::string& name) {
   struct Named {
     const char* name;
@@ -55,10 +55,10 @@ void* import(const std::string& name) {
   return nullptr;
 }
 
-// Where the native code that this thread is in wants exceptions of kernels.
+// Where native code of this thread puts exceptions of kernels.
 thread_local std::exception_ptr* thrown_by_kernels = nullptr;
 
-// In place of an instruction's kernel, whose state is then the instruction.
+// Called in place of an instruction's kernel. The kernel's state is then the instruction.
 uint32_t run_kernel(const void* instruction, void* const* slots, const uint32_t* operands) {
   const auto& in = *static_cast<const plan::Instruction*>(instruction);
   try {
@@ -101,7 +101,7 @@ const void* resolve(const NativeRef& ref, const plan::Program& program) {
 
 namespace {
 
-// Blobs come from files as well, so nothing in them is taken for granted.
+// Blobs come from files as well, so every number in them is checked.
 bool fits(const NativeBlob& blob, const plan::Program& program) {
   if (blob.bytes.empty() || blob.entry >= blob.bytes.size()) return false;
   const bool imports = std::all_of(blob.imports.begin(), blob.imports.end(), [&](const NativeBlob::Import& import) {
@@ -147,7 +147,8 @@ Result<std::unique_ptr<NativeCode>> NativeCode::load(const NativeBlob& blob, con
 }
 
 #if defined(__clang__)
-// The sanitizer looks for a type in front of a function, where native code has none, nor memory that can be read.
+// The sanitizer reads type information in front of a function. Native code has none, and the memory there may be
+// unreadable.
 __attribute__((no_sanitize("function")))
 #endif
 uint32_t
@@ -166,7 +167,7 @@ NativeCode::~NativeCode() {
 // --- what native code calls, and calling it --------------------------------------------------------------------------
 
 struct NativeHostFunctions {
-  // What goes wrong is kept in the trips: nothing can be thrown through native code.
+  // Keeps errors and exceptions in the Trips: exceptions cannot pass through native code.
   template <class Step>
   static uint32_t run(void* context, Step&& step) {
     Trips& trips = *static_cast<Trips*>(context);
@@ -243,7 +244,7 @@ Status Trips::run_native(const NativeCode& code, Budget& budget, const plan::Ins
   frame.context = this;
   frame.poll_units = &budget.units;
   frame.trips = &budget.trips;
-  std::exception_ptr thrown;  // by kernels; other threads may be in code of other loops of this run
+  std::exception_ptr thrown;  // exceptions of kernels; other threads may run code of other loops of this run
   const uint32_t result = code.run(frame, thrown);
   failed = native_failed_ ? std::exchange(native_failed_, nullptr) : program_.code.data() + frame.failed_at;
   if (thrown) std::rethrow_exception(thrown);

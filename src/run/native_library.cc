@@ -25,7 +25,8 @@ namespace treadle::run {
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
-constexpr size_t kCompilerStack = size_t{8} << 20;  // whatever the threads of this process have
+constexpr size_t kCompilerStack = size_t{8} << 20;  // independent of the stack sizes that the process uses for its
+                                                    // threads
 
 // The folder of the file that this code is in.
 std::string own_folder() {
@@ -42,9 +43,9 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// Folders with a folder for each version that is installed: what the wheel treadle-jit brings, beside the folder of the
-// wheel treadle, or of a package that has treadle's libonnxruntime.so in a folder inside; and what `cmake --install`
-// makes, as seen from the library, from the tool, and from what has the engine inside wherever it is (Python's
+// Folders that hold one folder for each installed version: the package of the wheel treadle-jit beside the package
+// treadle, or beside a package that has treadle's libonnxruntime.so in a folder inside; and the folder that `cmake
+// --install` makes, as seen from the library, from the tool, and from a binary with the engine linked in (Python's
 // extension, programs with the static library).
 std::vector<std::string> folders_of_versions() {
   const std::string folder = own_folder();
@@ -52,14 +53,14 @@ std::vector<std::string> folders_of_versions() {
           folder + "/" TREADLE_TOOL_TO_LIBDIR "/treadle", TREADLE_LIBDIR "/treadle"};
 }
 
-// Where the library is, or would be looked for: those that can be read.
+// The readable paths at which the library is, or would be.
 std::vector<std::string> libraries() {
   std::vector<std::string> places;
   if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
     places.emplace_back(forced);
   } else {
     const std::string folder = own_folder();
-    places = {folder, folder + "/../lib"};  // beside this code, or as it lies in a build folder
+    places = {folder, folder + "/../lib"};  // beside this code, or where a build folder has it
     for (std::string& versions : folders_of_versions()) places.push_back(std::move(versions) + "/" TREADLE_VERSION);
     for (std::string& place : places) place.append("/").append(kLibrary);
   }
@@ -67,7 +68,7 @@ std::vector<std::string> libraries() {
   return places;
 }
 
-// What is installed for another version, where nothing is for this one.
+// The folder of an installed library of another version, if this version has none.
 std::string another_version() {
   if (std::getenv("TREADLE_JIT_LIBRARY")) return {};
   for (const std::string& versions : folders_of_versions()) {
@@ -110,13 +111,13 @@ struct Opened {
   std::string why;
 };
 
-// Reads `size` bytes of the file from `offset` on.
+// Reads `count` elements of the file at `offset`.
 template <class T>
 bool read_at(int file, uint64_t offset, T* to, size_t count = 1) {
   return pread(file, to, count * sizeof(T), static_cast<off_t>(offset)) == static_cast<ssize_t>(count * sizeof(T));
 }
 
-// What a whole file has from `offset` on ends within `size` bytes.
+// Whether [offset, offset + bytes) lies within `size` bytes.
 bool lies_inside(uint64_t offset, uint64_t bytes, uint64_t size) {
   return offset <= size && bytes <= size - offset;
 }
@@ -128,8 +129,8 @@ std::string why_not_whole(int file, uint64_t size) {
   std::vector<ElfW(Phdr)> segments(head.e_phnum);
   bool whole = read_at(file, head.e_phoff, segments.data(), segments.size());
   for (const ElfW(Phdr) & segment : segments) whole &= lies_inside(segment.p_offset, segment.p_filesz, size);
-  // The table of sections is the last thing in a file: where room was made for the file before it was written, and it
-  // never was to its end, this is what is missing.
+  // The table of sections is the last thing in a file. It is missing if room for the file was reserved and writing
+  // never reached the end.
   ElfW(Shdr) names{};
   if (whole && head.e_shoff > 0) {
     whole = lies_inside(head.e_shoff, uint64_t{head.e_shnum} * head.e_shentsize, size) &&
@@ -165,7 +166,7 @@ InstalledCompiler look_at_compiler() {
 }
 
 const plan::NativeCompiler* native_compiler(std::string& why) {
-  // Never destroyed: a thread may still be compiling while the process ends.
+  // never destroyed: a thread may still be compiling while the process ends
   static const auto* opened = [] {
     auto* made = new Opened;
     made->compiler = open_compiler(made->why);

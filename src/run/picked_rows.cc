@@ -30,7 +30,7 @@ class Order {
  private:
   bool moves(size_t i) const { return from_[i] != static_cast<int64_t>(i); }
 
-  // Nobody reads row i any more; what was put there frees the row that it came from.
+  // No row reads row i any more, so it can be written. That frees the row that row i reads, and so on.
   void move_chain(size_t i) {
     for (bool free = true; free;) {
       const auto from = static_cast<size_t>(from_[i]);
@@ -40,7 +40,7 @@ class Order {
     }
   }
 
-  // Each of these rows is read by one other.
+  // Each row of a cycle is read by exactly one other.
   void move_cycle(size_t i) {
     const auto first = static_cast<int64_t>(i), spare = static_cast<int64_t>(from_.size());
     made_.push_back({spare, first});
@@ -57,8 +57,8 @@ class Order {
     from_[to] = static_cast<int64_t>(to);
   }
 
-  InlineVector<int64_t, 16> from_;     // of rows that have moved: themselves
-  InlineVector<int64_t, 16> readers_;  // how many rows that have not moved read this one
+  InlineVector<int64_t, 16> from_;     // the row that a row reads; itself once it has moved
+  InlineVector<int64_t, 16> readers_;  // by row: how many rows that have not moved read it
   PickedRows::Moves made_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Rows that take the places of others where they lie: row i of the result is row rows[i] of what was there.
+// A permutation or choice of rows in place: row i of the result is row rows[i] of the old contents.
 
 #include <cstdint>
 #include <span>
@@ -11,14 +11,15 @@ namespace treadle::run {
 
 class PickedRows {
  public:
-  // `list`: int32 or int64, negative ones counted from the end; one outside of `from` rows is an error.
+  // `list`: int32, or int64 if `wide`; negative indices count from the end. Errors: kRuntime for an index outside of
+  // `from` rows.
   static Result<PickedRows> read(const void* list, bool wide, int64_t from, int64_t count);
 
   int64_t from() const { return from_; }
   std::span<const int64_t> rows() const { return {rows_.data(), rows_.size()}; }
 
-  // What has to be copied where, one after the other, so that each row is read before another takes its place: rows
-  // that stay are not among it. The spare row is row from(). Only where there are as many rows as before.
+  // The copies to make, in an order in which each row is read before it is overwritten. Rows that stay are left out.
+  // Row number from() is a spare row. Only for as many new rows as old ones.
   struct Move {
     int64_t to = 0, from = 0;
   };

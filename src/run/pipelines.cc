@@ -14,7 +14,7 @@ using plan::PipelineStage;
 
 namespace {
 
-// Iterations of all its loops together.
+// Iterations of all loops of a pipeline together.
 int64_t iterations(const Pipeline& pipeline) {
   const auto has_loop = [](const PipelineStage& stage) { return stage.loop != PipelineStage::kNoLoop; };
   return pipeline.trips * std::count_if(pipeline.stages.begin(), pipeline.stages.end(), has_loop);
@@ -48,7 +48,7 @@ bool PipelineRun::try_take(size_t stage) {
   Stage& s = stages_[stage];
   if (s.taken.load(std::memory_order_relaxed) || !is_ready(stage)) return false;
   if (s.taken.exchange(true, std::memory_order_acquire)) return false;
-  // Another thread may have been through with the block that was ready.
+  // Another thread may have done the block that was ready.
   if (is_ready(stage)) return true;
   s.taken.store(false, std::memory_order_release);
   return false;
@@ -103,7 +103,7 @@ Status Pipelines::run(uint32_t index, bool& done) {
   const Pipeline& pipeline = program_.pipelines[index];
   PipelineRun& at = *runs_[index];
   done = false;
-  // Trips of several loops at a time cannot be counted in the order in which a limit would meet them.
+  // With a limit of iterations, they have to be counted in the model's order, which a pipeline does not keep.
   at.tells = !polls_.limits().counts_iterations();
   if (!at.tells) return {};
   at.since = std::chrono::steady_clock::now();
@@ -131,7 +131,7 @@ Status Pipelines::run(uint32_t index, bool& done) {
       &call);
   if (!at.status.ok()) return std::move(at.status);
   at.tells = at.finished();
-  // What went wrong is found again, and named, by the instructions one after the other.
+  // After an error, the instructions run one after the other, meet the error again, and name it.
   if (at.stopped() || !at.finished() || !run_aside(pipeline.after)) return {};
   for (const PipelineStage& stage : pipeline.stages) {
     if (stage.loop == PipelineStage::kNoLoop) continue;
@@ -150,7 +150,7 @@ void Pipelines::end(uint32_t index) {
   at.trial.took(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - at.since).count());
 }
 
-// Instructions that stand between the stages. False: one of them failed.
+// Runs instructions that stand between the stages. False: one of them failed.
 bool Pipelines::run_aside(const std::vector<uint32_t>& instructions) {
   for (const uint32_t pc : instructions) {
     const plan::Instruction& in = program_.code[pc];
@@ -163,19 +163,19 @@ bool Pipelines::run_aside(const std::vector<uint32_t>& instructions) {
   return true;
 }
 
-// Never throws: whoever waits for a block would wait for ever.
+// Never throws: otherwise threads that wait for a block would wait for ever.
 void Pipelines::work(uint32_t index, int worker) {
   PipelineRun& at = *runs_[index];
   try {
     take_blocks(index, worker);
   } catch (...) {
-    at.stop();  // the instructions find it again
+    at.stop();  // the instructions meet the error again
   }
 }
 
 void Pipelines::take_blocks(uint32_t index, int worker) {
   PipelineRun& at = *runs_[index];
-  const bool calls = worker == 0;  // the thread that the run was called from, where signals are looked for
+  const bool calls = worker == 0;  // whether this is the calling thread, which has to look for signals
   size_t stage = PipelineRun::kNone;
   while (!at.stopped() && !at.finished()) {
     const uint32_t seen = at.events();
@@ -211,7 +211,7 @@ bool Pipelines::run_block(const Pipeline& pipeline, size_t index, int64_t block)
   return true;
 }
 
-// Of a loop that fits a pipeline. The stretch is short, so nothing in it looks at limits.
+// Runs iterations of a loop of a pipeline up to `end`. The stretch is short, so it does not look at limits.
 bool Pipelines::run_trips_until(uint32_t index, int64_t end) {
   LoopPosition& at = loops_[index];
   const int64_t all = at.trips;

@@ -1,7 +1,7 @@
 #pragma once
-// Where a pipeline (plan/pipelines.h) stands. Threads take one block of one stage at a time, whichever is next: the
-// stage that they had before, else the first that can go on. So whoever comes brings the pipeline forward, the calling
-// thread alone if nobody does.
+// The run of a pipeline (plan/pipelines.h). Each thread takes one block of one stage at a time: the stage that it had
+// before if that is ready, else the first stage that is. Any thread can work on any stage, so the calling thread
+// finishes alone if no other thread joins.
 
 #include <atomic>
 #include <chrono>
@@ -23,30 +23,30 @@ class PipelineRun {
         count_(pipeline.stages.size()) {}
 
   void begin();
-  // The stage to work on, which is the caller's until it gives it back; kNone: all are taken, or wait for others.
+  // Takes a stage for the calling thread until give_back(). kNone: all stages are taken, or wait for others.
   static constexpr size_t kNone = SIZE_MAX;
   size_t take(size_t preferred);
   int64_t next_block(size_t stage) const { return stages_[stage].done.load(std::memory_order_relaxed); }
   void give_back(size_t stage);
-  // Nothing more is to be begun.
+  // Tells all threads to begin no further block.
   void stop();
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   bool finished() const { return left_.load(std::memory_order_acquire) == 0; }
   uint32_t events() const { return events_.load(std::memory_order_acquire); }
   // Iterations of all loops so far.
   int64_t made() const;
-  // Until something has happened since `seen` was asked for.
+  // Waits until there is an event after number `seen` of events().
   void wait(uint32_t seen) const;
 
   TeamTrial trial{true};  // whether the pipeline pays
   std::chrono::steady_clock::time_point since;
-  bool tells = false;  // what the run takes says something about the way it was run
-  Status status;       // of the calling thread, where the run is to end
-  int64_t told = 0;    // made(), as the calling thread looked last
+  bool tells = false;  // whether the time of this run says something about the way in which it ran
+  Status status;       // error of the calling thread that ends the run
+  int64_t told = 0;    // made(), as of the last poll
 
  private:
   struct alignas(64) Stage {
-    std::atomic<int64_t> done{0};  // blocks
+    std::atomic<int64_t> done{0};  // blocks that are done
     std::atomic<bool> taken{false};
   };
   bool is_ready(size_t stage) const;
@@ -59,7 +59,7 @@ class PipelineRun {
   const plan::Pipeline& pipeline_;
   std::unique_ptr<Stage[]> stages_;
   size_t count_;
-  std::atomic<int64_t> left_{0};  // blocks of all stages
+  std::atomic<int64_t> left_{0};  // blocks of all stages that are not done
   std::atomic<uint32_t> events_{0};
   std::atomic<bool> stopped_{false};
 };
@@ -72,9 +72,10 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // All of a pipeline, `done`, unless it is better left to its instructions, which find what was wrong.
+  // Runs a whole pipeline. `done` stays false if its instructions are to run instead: the pipeline does not pay, or
+  // something went wrong that the instructions will report.
   Status run(uint32_t index, bool& done);
-  // The run is behind it, whichever way it went.
+  // The run has come to the pipeline's end, as a pipeline or by its instructions.
   void end(uint32_t index);
 
  private:

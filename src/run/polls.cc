@@ -13,7 +13,7 @@ void Polls::begin(const RunOptions& options, Limits::Clock::time_point since) {
 
 Status Polls::poll() {
   TREADLE_TRY(limits_.check_iterations(budget_.trips));
-  // A trip takes one unit at least.
+  // An iteration costs at least one unit.
   budget_.units = std::min(plan::kPollUnits, limits_.iterations_left(budget_.trips));
   teams_.measure(budget_.units);
   return limits_.check();

@@ -1,6 +1,6 @@
 #pragma once
-// When a run looks at its limits: about every plan::kPollUnits of work, which instructions count by the plan's
-// estimates and nodes of unknown size by the bytes that they move.
+// Decides when a run looks at its limits: about every plan::kPollUnits of work. Instructions count work by the plan's
+// estimates, nodes of unknown size by the bytes that they move.
 
 #include "op/costs.h"
 #include "plan/program.h"
@@ -10,10 +10,10 @@
 
 namespace treadle::run {
 
-// What a run may do before it looks at its limits.
+// Work that a run may do before it looks at limits.
 struct Budget {
   int64_t units = 0;  // until the next poll
-  int64_t trips = 0;  // of all loops so far, the ones begun included
+  int64_t trips = 0;  // iterations of all loops that have begun
 };
 
 class Polls {
@@ -22,20 +22,19 @@ class Polls {
   Polls(const Polls&) = delete;
   Polls& operator=(const Polls&) = delete;
 
-  // A run begins, on the calling thread. `since`: when its time began, if before now.
+  // Begins a run on the calling thread. `since`: when its time began, if before this call.
   void begin(const RunOptions& options, Limits::Clock::time_point since);
 
-  // Limits, the cancel flag, signals, time.
+  // Looks at limits, the cancel flag, signals and the clock.
   Status poll();
-  // The limits alone, between pieces of work of which no plan knows how long they take.
+  // Looks at limits alone, between pieces of work that the plan has no estimate for.
   Status look() { return limits_.check(); }
-  // A trip begins that takes `weight` units; polls where those that a poll granted are used up.
+  // Counts an iteration of `weight` units; polls if the units that the last poll granted are used up.
   Status count_trip(int64_t weight, Budget& budget) {
     ++budget.trips;
     return (budget.units -= weight) < 0 ? poll() : Status();
   }
-  // Counts work whose sizes the plan did not know, by the bytes that it reads and writes, and looks at the limits when
-  // it was much.
+  // Counts work of unknown size by the bytes that it reads and writes, and looks at limits if that was much.
   Status charge(size_t bytes) {
     uncounted_ns_ += costs::kDynamicByteNs * static_cast<double>(bytes);
     if (uncounted_ns_ < static_cast<double>(plan::kPollUnits) * plan::kPollUnitNs) return {};
@@ -51,7 +50,7 @@ class Polls {
  private:
   RunLimits limits_;
   Budget budget_;
-  double uncounted_ns_ = 0;  // of work that no weight of a loop counts, since limits were looked at
+  double uncounted_ns_ = 0;  // work since the last look that no weight of a loop counts
   Progress progress_;
   LoopTeams teams_;
 };

@@ -6,7 +6,8 @@ namespace treadle::run {
 
 std::vector<int> innermost_loops(const plan::Program& program) {
   std::vector<int> loops(program.code.size(), -1);
-  // Outer loops have smaller numbers. Begin and end of a loop belong to what is around it.
+  // Outer loops have smaller numbers, so inner ones overwrite them. kLoopBegin and kLoopNext belong to the code around
+  // a loop.
   for (size_t i = 0; i < program.loops.size(); ++i) {
     const plan::Loop& loop = program.loops[i];
     for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) loops[pc] = static_cast<int>(i);

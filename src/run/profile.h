@@ -1,6 +1,6 @@
 #pragma once
-// Records where the time of runs goes: instruction by instruction, trip by trip. A run with a profile is interpreted
-// whole, so that every node has a beginning and an end; results are the same. A run without one does nothing of this.
+// Records the time of each instruction in each iteration. A run with a profile is interpreted throughout, so that every
+// node has a beginning and an end. Results are the same. A run without a profile does no work for it.
 
 #include <chrono>
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace treadle::run {
 
 class Profile {
  public:
-  // `runs`: so many are going to be recorded. The first million instructions of each are kept one by one, for the
-  // trace, fewer where there are more than four runs; later ones are only summed up.
+  // `runs`: how many runs will be recorded. The trace keeps the first million events of each run, fewer if there are
+  // more than four runs. Later events are only summed up.
   explicit Profile(size_t runs = 1);
 
   // --- for the interpreter
   void begin(std::shared_ptr<const plan::Program> program);
-  // `trips`: of a loop, where it stands; asked for the innermost loop around the instruction.
+  // `trips`: gives the current iteration of a loop; called for the innermost loop around the instruction.
   template <class TripOf>
   void at(uint32_t pc, TripOf&& trip_of) {
     const int64_t now = clock_ns();
@@ -46,9 +46,9 @@ class Profile {
     std::vector<Sum> sums;  // by instruction
     double total_ns = 0;
     std::vector<Event> events;
-    int64_t left_out = 0;  // events
+    int64_t left_out = 0;  // events beyond those kept
   };
-  // In the order in which they were made; at least one.
+  // The recorded runs in order; at least one.
   std::vector<const Run*> runs() const;
 
  private:
@@ -61,7 +61,7 @@ class Profile {
   void close(int64_t now);
 
   size_t max_events_;
-  int64_t clock_cost_ns_ = 0;  // of one look at the clock
+  int64_t clock_cost_ns_ = 0;  // cost of one look at the clock
   uint32_t open_ = kNothing;
   int64_t open_ns_ = 0, open_trip_ = 0;
   std::vector<int> loop_of_;  // by instruction: the innermost loop around it, or -1

@@ -6,7 +6,7 @@ namespace treadle::run {
 
 namespace {
 
-// Iterations of a loop that has not begun; -1: not known.
+// Iterations of a loop that has not begun; -1 if unknown.
 int64_t expected_trips(const plan::Program& program, const plan::Loop& loop) {
   if (loop.known_trips >= 0) return loop.known_trips;
   if (loop.trip_count == plan::kNoSlot || loop.continues != plan::kNoSlot) return -1;

@@ -1,7 +1,7 @@
 #pragma once
-// How far a run is, and the caller's function that is told of it. A run is as far as the iterations of its outermost
-// loops. The function is told where the caller is asked for interrupts (base/limits.h), so a run that nobody watches
-// does nothing for it but note which loop has begun.
+// Progress of a run, and the caller's function that is told of it. The measure is the iterations of the outermost
+// loops. The function is called where the run asks the caller for interrupts (base/limits.h). So a run without such a
+// function only notes which loop has begun.
 
 #include <chrono>
 #include <cstdint>
@@ -13,39 +13,39 @@
 
 namespace treadle::run {
 
-// Often enough for a bar; that Python's lock is taken as often is not felt.
+// Often enough for a progress bar. Taking Python's lock this often costs no noticeable time.
 inline constexpr auto kBetweenTellings = std::chrono::milliseconds(50);
 
 class Progress {
  public:
-  // `program`: says which loops are still to come, and must outlive the object; null: nobody knows.
+  // `program`: its loops give the total; must outlive the object. Null: the total is unknown.
   explicit Progress(const plan::Program* program) : program_(program) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // A run begins. Returns the options that its limits are to begin with.
+  // Begins a run. Returns the options to begin its limits with.
   const RunOptions& begin_run(const RunOptions& options);
-  // Of loops within loops, nothing is noted.
+  // Notes outermost loops only.
   void begin(const plan::Loop& loop, const plan::LoopCounters& at) {
     if (!loop.in_loop) begin(at.trip, at.trips_known ? at.trips : -1, loop.last);
   }
   void end(const plan::Loop& loop, const plan::LoopCounters& at) {
     if (!loop.in_loop) end(at.trip);
   }
-  // Outermost loops begin, one or several at a time. `made`: where their iterations are counted, which is read by the
-  // thread of the run alone. `total`: how many they will be, -1 where nobody knows. `end`: the instruction behind them.
+  // Begins one outermost loop, or several that run together. `made`: their count of iterations, read on the thread of
+  // the run only. `total`: how many there will be, -1 if unknown. `end`: the instruction behind them.
   void begin(const int64_t& made, int64_t total, uint32_t end) {
     made_ = &made;
     total_ = total;
     end_ = end;
   }
-  // They have made so many.
+  // Ends them after `made` iterations.
   void end(int64_t made) {
     ended_ += made;
     made_ = nullptr;
   }
-  // The run has ended. Of one that has succeeded the caller is told, whatever the time. Errors: `status`; kCancelled,
-  // the caller wants no more.
+  // Ends the run. After success the caller's function is called in any case. Errors: `status`; kCancelled if that
+  // function cancels.
   Status finish(Status status) const { return is_told() && status.ok() ? tell_end() : std::move(status); }
 
   bool is_told() const { return told_.progress != nullptr; }
@@ -57,13 +57,13 @@ class Progress {
   Status tell_end() const;
 
   const plan::Program* program_;
-  RunOptions told_;  // those of the caller, where somebody is to be told
+  RunOptions told_;  // the caller's options if it has a progress function
   RunOptions asking_;
   Limits::Clock::time_point next_;
-  const int64_t* made_ = nullptr;  // of the loops that run
+  const int64_t* made_ = nullptr;  // iteration count of the loops that run
   int64_t total_ = 0;
   int64_t ended_ = 0;  // iterations of loops that have ended
-  uint32_t end_ = 0;   // loops before this instruction have begun, or have been passed by
+  uint32_t end_ = 0;   // loops before this instruction have begun or were skipped
 };
 
 }  // namespace treadle::run

@@ -15,7 +15,7 @@ using plan::Storage;
 
 namespace {
 
-// Whether the contents of input `i` decide sizes.
+// Whether sizes of results depend on the contents of input `i`.
 bool is_shape_input(const OpDef& op, size_t i) {
   return i < 64 && (op.shape_inputs >> i & 1);
 }
@@ -90,7 +90,7 @@ bool SizeCache::matches(const DynamicNode& node, const Prepared& prepared) const
   return has_contents(node, prepared);
 }
 
-// Whether `prepared` could be made to serve the sizes at hand. If not, it is of no use any more.
+// Resizes `prepared` to the sizes at hand. If that fails, `prepared` is useless.
 bool SizeCache::resize(const DynamicNode& node, Prepared& prepared) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const uint32_t s = node.inputs[i];
@@ -111,8 +111,8 @@ bool SizeCache::resize(const DynamicNode& node, Prepared& prepared) {
                      [](const Operand& out) { return element_count(out.dims).ok(); });
 }
 
-// An entry to be filled: a new one, or the oldest of the newest few. What was there before them stays: sizes that come
-// again come in the same order, so the oldest would be gone just before it is needed.
+// An entry to fill: a new one, or if the cache is full the oldest of the newest few. Older entries stay: a run that
+// repeats the sizes of the last run needs them in the same order, and would find the oldest entry just evicted.
 std::unique_ptr<Prepared> SizeCache::room_in(InlineCache& cache) {
   cache.last = nullptr;
   if (cache.order.size() < kLeast || count_ < kMost) {
@@ -154,7 +154,7 @@ Result<Prepared*> SizeCache::prepared_for(uint32_t index) {
   return cache.last = found->second.get();
 }
 
-// A preparation may take what the run may still take, or without a limit what the machine has left.
+// A preparation may take the memory that the run has left, or the machine if the run has no limit.
 Status SizeCache::prepare_within_limits(const DynamicNode& node, Prepared& made) {
   account_->begin(memory_.is_limited() ? std::max<size_t>(account_->live() + memory_.account()->room(), 1) : 0);
   const MemoryScope counted(account_);
@@ -220,7 +220,7 @@ Status SizeCache::prepare(const DynamicNode& node, Prepared& made) {
   TREADLE_TRY(prepare_outputs(node, made));
   PrepareContext context{*node.node, made.in, made.out, made.states, *program_.packs, {}, 0, nullptr, program_.threads};
   TREADLE_TRY(node.node->op->prepare(context));
-  if (was_stopped()) return stopped();  // the kernel, which may be half made, would be kept for later runs
+  if (was_stopped()) return stopped();  // a kernel that may be half made must not be kept for later runs
   made.kernel = context.kernel;
   made.scratch_bytes = context.scratch_bytes;
   made.kept.assign(context.kept_bytes, std::byte{0});

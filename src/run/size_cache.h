@@ -1,6 +1,7 @@
 #pragma once
-// Kernels of nodes whose sizes are known only at run time, prepared once for each combination of sizes: one inline
-// cache per node. A loop whose values grow sees as many sizes as it has trips, and sees them again in the next run.
+// Kernels of nodes whose sizes are known only at run time: one inline cache per node holds one prepared kernel for each
+// combination of sizes. A loop whose values grow sees new sizes in every iteration, and the same sizes again in the
+// next run.
 
 #include <memory>
 #include <unordered_map>
@@ -13,10 +14,10 @@
 
 namespace treadle::run {
 
-// One preparation of a node, for the sizes (and the contents of shape inputs) that it was made for.
+// A kernel prepared for certain sizes and contents of shape inputs.
 struct Prepared {
   std::vector<Operand> in, out;
-  std::vector<Tensor> contents;  // of shape inputs; undefined for the rest
+  std::vector<Tensor> contents;  // contents of shape inputs; undefined for other inputs
   StateArena states;
   Kernel kernel;
   size_t scratch_bytes = 0;
@@ -31,22 +32,22 @@ class SizeCache {
   SizeCache(const SizeCache&) = delete;
   SizeCache& operator=(const SizeCache&) = delete;
 
-  // The preparation of a node, `program.dynamic[index]`, for the sizes that its inputs have in the frame; made, where
-  // there is none. Errors: those of inference and of preparation.
+  // The kernel of node `program.dynamic[index]` for the sizes that its inputs have in the frame; prepared if it is not
+  // cached. Errors: of inference and of preparation.
   Result<Prepared*> prepared_for(uint32_t index);
 
  private:
   static constexpr size_t kLeast = 4;    // entries that every node may have
-  static constexpr size_t kMost = 2048;  // beyond those, of all nodes together
+  static constexpr size_t kMost = 2048;  // further entries, of all nodes together
 
   struct InlineCache {
     std::unordered_map<uint64_t, std::unique_ptr<Prepared>> entries;  // by a digest of the sizes
     std::vector<uint64_t> order;                                      // the oldest entry first
-    // The one that follows the sizes it sees; there is one where the kernel can be resized.
+    // A kernel that is resized to each new combination of sizes; null if the kernel cannot be resized.
     std::unique_ptr<Prepared> elastic;
     Prepared* last = nullptr;  // the one used last
   };
-  // What preparation works with; kept so that a miss asks for little memory.
+  // Buffers of preparation, kept so that a cache miss allocates little.
   struct Work {
     std::vector<Type> types, out_types;
     std::vector<const Type*> type_pointers;
@@ -68,7 +69,7 @@ class SizeCache {
   const plan::Program& program_;
   const Frame& frame_;
   RunMemory& memory_;
-  // Counts what preparations hold. They outlive their run, and a later run has a limit of its own.
+  // Counts the memory of prepared kernels. They outlive their run, so the account is not the run's.
   std::shared_ptr<MemoryAccount> account_ = MemoryAccount::make();
   std::vector<InlineCache> caches_;  // by node
   size_t count_ = 0;                 // entries of all caches

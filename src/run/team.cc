@@ -15,7 +15,7 @@ bool TeamTrial::took(double ns_per_unit) {
   if (ns == 0) {
     ns = ns_per_unit;
   } else {
-    // Of the few stretches of a trial the least disturbed one counts.
+    // The least disturbed stretch of a trial counts.
     ns = trying_ ? std::min(ns, ns_per_unit) : ns + (ns_per_unit - ns) / 4;
   }
   if (--left_ > 0) return team_;
@@ -27,7 +27,7 @@ bool TeamTrial::took(double ns_per_unit) {
     return team_;
   }
   trying_ = false;
-  constexpr double kWorthIt = 0.95;  // a second core is not free
+  constexpr double kWorthIt = 0.95;  // a team has to save more than this share, as a second core is not free
   const bool better = ns_[1] < kWorthIt * ns_[0];
   if (better == team_) {
     hold_ = kFirstHold;

@@ -1,10 +1,10 @@
 #pragma once
-// Whether the steps of a loop are shared among threads, decided by what it is measured to take.
+// Decides from measurements whether threads share the steps of a loop.
 //
-// Trips of some microseconds can be spread over threads that stay awake in between (set_team in base/thread_pool.h).
-// That pays where cores are free and products large, and costs where they are not, and nobody knows ahead. The results
-// are the same to the bit. So a loop runs both ways for a few stretches, then the faster way, and ever more rarely
-// tries the other again.
+// Iterations of some microseconds can be spread over threads that stay awake in between (set_team in
+// base/thread_pool.h). That pays with free cores and large products, and costs time otherwise; no estimate can tell.
+// Results are the same to the bit. So a loop runs both ways for a few stretches and then goes on with the faster way.
+// It tries the other way again after ever longer times.
 
 #include <chrono>
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace treadle::run {
 
 class TeamTrial {
  public:
-  // What it begins with.
+  // `team`: whether to begin as a team.
   explicit TeamTrial(bool team = false) : team_(team) {}
 
   bool team() const { return team_; }
-  // A stretch of about 100 us took so long per unit of work. Returns how to go on.
+  // Reports the time per unit of work of a stretch of about 100 us. Returns whether to go on as a team.
   bool took(double ns_per_unit);
 
  private:
@@ -32,29 +32,29 @@ class TeamTrial {
   }
 
   bool team_;
-  bool trying_ = false;  // the way that was not taken before
-  bool wakes_ = true;    // the first stretch after a change tells nothing
+  bool trying_ = false;  // a trial of the other way is running
+  bool wakes_ = true;    // the next stretch is not measured, since threads wake up in it
   int left_ = kTrial;
   int hold_ = kFirstHold;
   double ns_[2] = {0, 0};  // alone, as a team
 };
 
-// The loops of a program whose steps may be shared, and the one of them that runs. Each poll measures what the stretch
-// before it has taken.
+// The loops of a program whose steps may be shared, and the one of them that runs. Each poll measures the stretch
+// before it.
 class LoopTeams {
  public:
   // Must outlive the object.
   explicit LoopTeams(const std::vector<plan::Loop>& loops) : loops_(loops), trials_(loops.size()) {}
 
   void begin_run() { running_ = kNone; }
-  // From begin() to end() the steps of `loop` are shared, where that may be and is measured to pay.
+  // Between begin() and end(), threads share the steps of `loop` if that is allowed and is measured to pay.
   void begin(uint32_t loop) {
     if (loops_[loop].schedule.may_team) start(loop);
   }
   void end(uint32_t loop) {
     if (running_ == loop) stop();
   }
-  // A stretch of `units` of work begins (plan::kPollUnitNs), and one before it ends.
+  // Ends a stretch, and begins one of `units` of work (plan::kPollUnitNs).
   void measure(int64_t units);
 
  private:
@@ -66,7 +66,7 @@ class LoopTeams {
   const std::vector<plan::Loop>& loops_;
   std::vector<TeamTrial> trials_;  // by loop
   uint32_t running_ = kNone;
-  int64_t units_ = 0;  // of the stretch that began at since_; 0: none did
+  int64_t units_ = 0;  // units of the stretch that began at since_; 0: none has begun
   std::chrono::steady_clock::time_point since_;
 };
 

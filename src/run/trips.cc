@@ -52,7 +52,7 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
       add_lost(index);
       TREADLE_TRY(run_native(*code, budget, in));
       at.counted = at.trip;
-      continues = loop.schedule.blocks.trips > 0;  // whose conditions are no others
+      continues = loop.schedule.blocks.trips > 0;  // whose conditions are always true
     } else if (loop.schedule.chain) {
       const kernels::ChainTrips ran =
           loop.schedule.chain->run(loop.schedule.chain->steps.data(), frame_.slots(), granted(index, budget));
@@ -73,7 +73,7 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
   return {};
 }
 
-// As many trips as limits and rows allow at once; one at least.
+// How many iterations may run at once by limits and room for rows; at least one.
 int64_t Trips::granted(uint32_t index, const Budget& budget) const {
   const LoopPosition& at = loops_[index];
   const int64_t units = budget.units / program_.loops[index].schedule.weight + 1;
@@ -148,7 +148,7 @@ void Trips::tell_lost(uint32_t index) {
 
 uint32_t run_rows(Frame& frame, const RowKernel& rows, int64_t first, bool is_rest) {
   static constexpr uint32_t kPlaces[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-  void* operands[RowKernel::kMostOperands + 1] = {};  // behind scratch: kernels over rows keep nothing
+  void* operands[RowKernel::kMostOperands + 1] = {};  // the last one is scratch: kernels over rows have no kept memory
   for (size_t i = 0; i < rows.operand_count; ++i) {
     const auto& [slot, row_bytes] = rows.operands[i];
     void* whole = frame.address(slot);
@@ -158,8 +158,8 @@ uint32_t run_rows(Frame& frame, const RowKernel& rows, int64_t first, bool is_re
   return kernel.run(kernel.state, operands, kPlaces);
 }
 
-// The rows for the coming block of trips, with which the loop's trips end. Kernels that can fail are in no block, so
-// only a stop keeps a block from being made; the run looks for one itself.
+// Computes the rows of the coming strip, and ends the loop's iterations with the strip. Kernels that can fail are in no
+// strip. So only a stop breaks one off, and the run finds the stop itself.
 void Trips::make_block(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = loops_[index];

@@ -1,7 +1,7 @@
 #pragma once
-// The trips of a loop whose values are planned, in whichever way the loop runs, and what happens between two trips. A
-// loop of the program, one in blocks of time (plan/strip_mining.h) and a stage of a pipeline (plan/pipelines.h) all
-// come here; bodies that branch, or whose values are looked up, take turns with the interpreter (execute.cc).
+// Runs the iterations of a loop whose values are planned, in whichever way the loop runs, and the work between two
+// iterations. Loops of the program, loops in strips (plan/strip_mining.h) and stages of a pipeline (plan/pipelines.h)
+// all use it. If a body branches or has values of run-time size, the interpreter runs the body (execute.cc).
 
 #include <exception>
 #include <memory>
@@ -14,8 +14,8 @@ namespace treadle::run {
 
 class Trips {
  public:
-  // `native`: null for no native code. `native_trip`: the first trip of any loop that may be native code. All must
-  // outlive the object.
+  // `native`: null for no native code. `native_trip`: the first iteration that may run as native code. All arguments
+  // must outlive the object.
   Trips(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, DynamicNodes& dynamic,
         std::shared_ptr<NativeLoops> native, int64_t native_trip);
   Trips(const Trips&) = delete;
@@ -24,33 +24,34 @@ class Trips {
   void begin_run(Profile* profile) { profile_ = profile; }
   NativeLoops* native() const { return native_.get(); }
 
-  // A loop up to its first trip, with the rows of that; not `runs`: there is none.
+  // Begins a loop up to its first iteration, including its first strip of rows. `runs` is false if there are no
+  // iterations.
   Status begin_loop(uint32_t index, bool& runs);
-  // A loop whose first trip has been counted is about to run: native code may be made for it. Errors: native code is
-  // required and there is none; `in` is then the instruction to name.
+  // Asks for native code of a loop that is about to run its first iteration. Errors: native code is required and there
+  // is none; `in` is then the instruction to name.
   Status ask_for_native(uint32_t index, const plan::Instruction*& in);
-  // Whether native code takes over at this trip. `units`: those that are left; new ones have just been granted where a
-  // poll has come, which is when a loop looks for code that was made meanwhile.
-  // A loop with loops inside, in which polls come elsewhere, looks at every trip.
+  // Whether native code takes over at this iteration. `units`: what is left of the budget. All units are left just
+  // after a poll, and that is when a loop looks for code that has been compiled meanwhile. A loop that holds loops
+  // looks at every iteration, since polls happen in the inner loops.
   bool goes_native(uint32_t index, int64_t units) const {
     if (!native_) return false;
     const bool looks = units == plan::kPollUnits || program_.loops[index].schedule.holds_loops;
     return (looks || loops_[index].trip == native_trip_) && native_code(index) != nullptr;
   }
-  // The trips that are left of a loop whose next one has been counted, as native code, as a chain or straight through
-  // the body; `in` is behind them then. Where there is no such way, nothing happens.
+  // Runs the rest of a loop whose next iteration has been counted: as native code, as a chain, or straight through the
+  // body. `in` is then behind the loop. If none of these ways is possible, nothing happens.
   Status run(uint32_t index, Budget& budget, const plan::Instruction*& in);
-  // The back edge of a loop whose sizes only the run knows; `again`: there is another trip, which is counted.
+  // Takes the back edge of a loop with values of run-time size. `again`: there is another iteration, which is counted.
   Status take_edge(uint32_t index, bool& again);
-  // Counts the next trip, and sees to its block and to room for its rows.
+  // Counts the next iteration, and makes its strip and room for its rows if needed.
   Status next(uint32_t index, Budget& budget);
-  // The end of a loop, and of what nobody needs behind it.
+  // Ends a loop, and releases values that nothing behind the loop needs.
   Status end_loop(uint32_t index) {
     TREADLE_TRY(loops_.end(index));
     frame_.release(program_.loops[index].releases, program_.loops[index].in_loop);
     return {};
   }
-  // A loop comes to its end: what was lost by interpreting it is counted.
+  // Counts at the end of a loop what interpreting it has cost.
   void count_lost(uint32_t index) {
     if (!counts_) return;
     add_lost(index);
@@ -62,7 +63,7 @@ class Trips {
   const NativeCode* native_code(uint32_t loop) const {
     return native_ && loops_[loop].trip >= native_trip_ ? native_->code(loop) : nullptr;
   }
-  // native_code.cc; `failed`: where it failed.
+  // In native_code.cc. `failed`: the instruction that failed.
   Status run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed);
   int64_t granted(uint32_t index, const Budget& budget) const;
   Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
@@ -78,15 +79,16 @@ class Trips {
   DynamicNodes& dynamic_;
   std::shared_ptr<NativeLoops> native_;
   int64_t native_trip_;
-  const bool counts_;  // what interpreting loses
+  const bool counts_;  // whether to count what interpreting costs
   Profile* profile_ = nullptr;
-  // What has ended native code: an error, or what was thrown; and where, if native code does not know.
+  // Why native code ended early: an error or an exception, and the instruction if native code does not know it.
   Status native_status_;
   std::exception_ptr native_failure_;
   const plan::Instruction* native_failed_ = nullptr;
 };
 
-// The rows of a kernel from trip `first` on; `is_rest`: of the last block. Returns 0 or a KernelError.
+// Computes the rows of a kernel from iteration `first` on. `is_rest`: these are the rows of the last strip. Returns 0
+// or a KernelError.
 uint32_t run_rows(Frame& frame, const plan::RowKernel& rows, int64_t first, bool is_rest);
 
 }  // namespace treadle::run
