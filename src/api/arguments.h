@@ -1,5 +1,5 @@
 #pragma once
-// Arguments of functions of treadle.h that are NULL: a function that needs one refuses the call and names the argument.
+// Checks arguments of functions of treadle.h for NULL. A function refuses the call and names the argument.
 
 #include <cstddef>
 #include <initializer_list>
@@ -8,11 +8,12 @@
 
 namespace treadle::api {
 
-// An argument, and whether the caller gave it: a pointer, or a condition for arrays that may be NULL when empty.
+// An argument, and whether the caller gave it. For an array that may be NULL when empty, a condition in place of a
+// pointer.
 struct Argument {
   template <class Given>
   Argument(const char* name, const Given& given) : name(name), is_given(static_cast<bool>(given)) {}
-  const char* name;  // as treadle.h says it
+  const char* name;  // the name in treadle.h
   bool is_given;
 };
 
@@ -24,7 +25,7 @@ inline Status need(std::initializer_list<Argument> arguments) {
   return {};
 }
 
-// The same for an array of `count` pointers, and for each pointer in it.
+// The same for an array of `count` pointers and for each pointer in it.
 template <class Pointer>
 Status need_elements(const char* name, Pointer* elements, size_t count) {
   TREADLE_TRY(need({{name, elements || count == 0}}));

@@ -1,4 +1,4 @@
-// Operators of a program's own: what treadle.h calls them, over op/custom_operator.h.
+// Operators that a program registers: the functions of treadle.h, over op/custom_operator.h.
 
 #include <cstring>
 #include <memory>
@@ -17,14 +17,14 @@ Code code_of(treadle_code code) {
   return code == TREADLE_OK || code > TREADLE_INTERNAL ? Code::kInternal : static_cast<Code>(code);
 }
 
-// A status that a function of the program returned, which is freed.
+// Converts and frees a status that a function of the program returned.
 Status from_c(treadle_status* status) {
   if (!status) return {};
   const std::unique_ptr<treadle_status, void (*)(treadle_status*)> owned(status, treadle_status_free);
   return Status(owned->status.code(), owned->status.message());
 }
 
-// Functions of a program, and what they were given with them.
+// The functions of a program, with the context that it gave for them.
 class Functions {
  public:
   explicit Functions(const treadle_operator_functions& functions) : of_(functions) {}
@@ -56,7 +56,8 @@ const ir::Attribute& unwrap(const treadle_attribute* attribute) {
 
 }  // namespace
 
-// Inputs and outputs of a call are values in the engine's own lists; a handle holds nothing but such a value.
+// Inputs and outputs of a call are values in the engine's lists. The layout of a treadle_value is that of its only
+// member, so a pointer to such a value is a handle.
 struct treadle_call {
   ComputeContext& context;
 };
@@ -64,7 +65,7 @@ static_assert(sizeof(treadle_value) == sizeof(AnyValue));
 
 struct treadle_inference {
   InferContext& context;
-  std::vector<std::unique_ptr<treadle_value>> contents;  // made when they are asked for
+  std::vector<std::unique_ptr<treadle_value>> contents;  // made on request
 };
 
 namespace {
@@ -398,7 +399,8 @@ treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int elem
         return error(Code::kInvalidArgument, "output {} has the size {} along axis {}", index, dims[i], i);
     }
     TREADLE_ASSIGN(Tensor * made, context.allocate(index, type, Dims(dims, dims + rank)));
-    // An operator that leaves elements as they are gives zeros, and never what another run left in memory.
+    // Output memory starts as zeros, so that an operator that leaves elements unset does not expose what another run
+    // left in memory.
     if (!is_string(type)) std::memset(made->mutable_raw(), 0, made->byte_size());
     if (tensor) *tensor = reinterpret_cast<treadle_value*>(&context.outputs[index]);
     return {};

@@ -1,5 +1,6 @@
 #pragma once
-// What the opaque handles of treadle.h are, and the fence around every function that can fail.
+// The types behind the opaque handles of treadle.h, and the wrapper that keeps exceptions inside every function that
+// can fail.
 
 #include <atomic>
 #include <cstring>
@@ -38,7 +39,7 @@ struct treadle_options {
 };
 
 struct treadle_session {
-  std::shared_ptr<const treadle::Session> session;  // streams keep it as well
+  std::shared_ptr<const treadle::Session> session;  // shared with streams, which keep it alive
   std::unordered_map<std::string_view, size_t> output_index;
 };
 
@@ -53,7 +54,7 @@ struct treadle_run_options {
 struct treadle_profile {
   explicit treadle_profile(size_t runs) : profile(runs) {}
   treadle::run::Profile profile;
-  treadle::report::ModelNodes model;  // of a recorded run
+  treadle::report::ModelNodes model;  // of the recorded run
 };
 
 struct treadle_stream_options {
@@ -63,7 +64,7 @@ struct treadle_stream_options {
 struct treadle_stream {
   explicit treadle_stream(treadle::Stream opened) : stream(std::move(opened)) {}
   treadle::Stream stream;
-  std::atomic<bool> busy{false};  // a call is changing it
+  std::atomic<bool> busy{false};  // a call is changing the handle
 };
 
 struct treadle_pool {
@@ -85,14 +86,14 @@ inline treadle_value* new_value(AnyValue value) {
   return new treadle_value{std::move(value)};
 }
 
-// Never fails: when there is no memory for the report, that is what it reports.
+// Never fails: without memory for the report, the result reports that.
 treadle_status* to_c(Status status) noexcept;
 treadle_status* out_of_memory() noexcept;
 treadle_status* refused_memory(const MemoryRefused& refused) noexcept;
 treadle_status* unexpected(const char* what) noexcept;
 treadle_status* busy() noexcept;
 
-// Runs `body` (returning Status) and keeps every exception in.
+// Runs `body`, which returns Status, and catches every exception.
 template <class Body>
 treadle_status* guarded(Body&& body) noexcept {
   try {
@@ -108,9 +109,9 @@ treadle_status* guarded(Body&& body) noexcept {
   }
 }
 
-// A text for the caller to free; null when there is no memory.
+// A text that the caller has to free; null if there is no memory.
 char* copy_text(std::string_view text) noexcept;
-// What `body` returns, likewise.
+// The text that `body` returns, for the caller to free; null if there is no memory.
 template <class Body>
 char* give_or_null(Body&& body) noexcept {
   try {
@@ -126,7 +127,7 @@ inline Status require(bool condition, std::string_view what) {
   return error(Code::kInvalidArgument, "{}", what);
 }
 
-// Feeds of the values themselves. Errors: a name that is NULL, and arrays that are.
+// Feeds of the given values. Errors: a NULL name or array.
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count, std::vector<Feed>& feeds);
 Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count);
 const RunOptions& run_options(const treadle_run_options* options);

@@ -1,5 +1,5 @@
 #pragma once
-// How values cross the border of a run: what it is given, and the handles that the caller lends for results.
+// Values that pass between the caller and a run: the feeds, and the handles that the caller provides for results.
 
 #include <new>
 #include <span>
@@ -12,12 +12,12 @@
 
 namespace treadle::api {
 
-// What a run needs on its way into the engine and back.
+// Working memory of a call of run.
 struct CallScratch {
   std::vector<Feed> feeds;
-  std::vector<size_t> indices;    // of the outputs asked for
-  std::vector<AnyValue*> places;  // of results: in the handles
-  std::vector<AnyValue> fed;      // contents of handles that are fed and lent at once
+  std::vector<size_t> indices;    // of the requested outputs
+  std::vector<AnyValue*> places;  // for results, in the handles
+  std::vector<AnyValue> fed;      // contents of handles that are both feeds and places for results
 
   void clear() {
     feeds.clear();
@@ -27,8 +27,8 @@ struct CallScratch {
   }
 };
 
-// Handles of results: the caller's, whose contents the engine may write in place, and those that are made because the
-// caller has none.
+// Handles of results: those of the caller, whose contents the engine may overwrite in place, and new ones where the
+// caller gave none.
 class LentHandles {
  public:
   LentHandles(treadle_value** outputs, size_t count, CallScratch& scratch)
@@ -54,7 +54,7 @@ class LentHandles {
     }
     return {};
   }
-  // The run has succeeded. Otherwise handles that were made go again, and what was fed goes back.
+  // Called after a successful run. Otherwise new handles are freed, and the contents of feeds go back to their handles.
   void keep() {
     kept_ = true;
     for (size_t i = 0; i < taken_.size(); ++i) {
@@ -64,7 +64,7 @@ class LentHandles {
   }
 
  private:
-  // A result must not take the place of what the run reads, nor of another result.
+  // A result must neither overwrite what the run reads, nor another result.
   Status take_fed() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       treadle_value* const handle = outputs_[i];

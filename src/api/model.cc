@@ -13,18 +13,19 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 namespace {
 
 struct Imported {
-  std::shared_ptr<wire::MappedFile> file;  // binary
+  std::shared_ptr<wire::MappedFile> file;  // for a binary model
   wire::Parsed<wire::ModelProto> model;
   std::unique_ptr<ir::Graph> graph;
 };
 
-// What an operator reports as arguments that do not fit is, before any run, a fault of the model.
+// Before any run, an operator's error about its arguments is an error of the model.
 Status as_model_error(const Status& status) {
   const Code code = status.code() == Code::kInvalidArgument ? Code::kInvalidModel : status.code();
   return Status(code, status.message()).in(status.place());
 }
 
-// Read, resolved, and with the types of every value inferred. `for_types`: contents of large weights are not asked for.
+// Reads and resolves a model, and infers the types of all values. `for_types`: contents of large weights are not
+// needed.
 Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags, bool for_types) {
   std::shared_ptr<wire::MappedFile> written;
   if (path) {
@@ -58,7 +59,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
       .sizes_wait = !(flags & TREADLE_INFER_AS_ONNX),
       .name_unknowns = true,
   });
-  // Inputs with defaults are taken for what they are by default.
+  // An input with a default counts as its default.
   const ir::Region& top = result.graph->top();
   for (size_t i = 0; i < result.graph->input_defaults.size(); ++i) {
     if (result.graph->input_defaults[i].defined())

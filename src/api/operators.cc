@@ -10,7 +10,7 @@
 
 namespace {
 
-// Without the operators of domain "treadle", which only lowerings write. None while there is no memory to list them.
+// Operators for users: without domain "treadle", which only lowerings use. Empty if there is no memory to list them.
 std::span<const treadle::OpDef* const> operators() noexcept {
   try {
     static const auto* const list = [] {
@@ -68,7 +68,7 @@ const char* treadle_operator_like(const char* name) {
   try {
     treadle::Speller speller(name);
     for (const treadle::OpDef* op : operators()) speller.offer(op->name);
-    // Names are whole strings of the registry, which end with a zero byte.
+    // The name is a whole string of the registry, which ends with a zero byte.
     return speller.best().empty() ? nullptr : speller.best().data();
   } catch (const std::bad_alloc&) {
     return nullptr;

@@ -24,7 +24,7 @@ RenderOptions render_options(const treadle_report& report) {
   return options;
 }
 
-// Why no session takes the model; empty when one does. Nothing runs.
+// Why a session refuses the model; empty if it does not. Nothing is run.
 std::string refusal_of(const char* path, std::string_view bytes) {
   SessionOptions options;
   options.threads = 1;

@@ -302,7 +302,7 @@ void treadle_session_wait_compiled(const treadle_session* session) {
 }
 
 void treadle_session_compile(const treadle_session* session) {
-  // Without memory, loops stay as they are.
+  // If there is no memory, loops stay interpreted.
   treadle_status_free(guarded([&]() -> Status {
     if (session) session->session->compile();
     return {};
@@ -366,7 +366,7 @@ char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns)
 
 const char* treadle_pass_name(size_t index) {
   const auto passes = opt::passes();
-  return index < passes.size() ? passes[index].name.data() : nullptr;  // a literal, so it ends with 0
+  return index < passes.size() ? passes[index].name.data() : nullptr;  // a literal, which ends with a zero byte
 }
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {

@@ -11,7 +11,7 @@ treadle_status make_status(Code code, const char* message) {
   return {Status(code, message), message};
 }
 
-// Made while there is memory, and never freed.
+// Allocated at the start, and never freed.
 treadle_status no_memory_status = make_status(Code::kLimit, "out of memory");
 treadle_status busy_status = make_status(Code::kInvalidArgument, "another thread is using it");
 

@@ -6,7 +6,7 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Handles for outputs, made before anything else is done: a pool that has gone on must not lose what it gave.
+// Handles for outputs. They are made before the pool runs, so that results are not lost for lack of memory.
 class OutputHandles {
  public:
   explicit OutputHandles(size_t count) {

@@ -57,7 +57,7 @@ treadle_status* treadle_text_print(treadle_part part, const void* bytes, size_t 
                                    size_t* text_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(need({{"bytes", bytes || size == 0}, {"text", text}, {"text_size", text_size}}));
-    // No bytes are a message without fields.
+    // No bytes at all are a valid message without fields.
     if (part == TREADLE_MODEL && size > 0) {
       TREADLE_TRY(model::refuse_other_formats({static_cast<const char*>(bytes), size}));
     }

@@ -1,11 +1,11 @@
 #pragma once
-// Handles that one thread at a time may change; others are sent away with TREADLE_BUSY.
+// Handles that only one thread at a time may change. A call from another thread fails with TREADLE_BUSY.
 
 #include "api/handles.h"
 
 namespace treadle::api {
 
-// Takes the turn of a handle with a flag `busy`, if nobody has it.
+// Holds the `busy` flag of a handle, if it was free.
 template <class Handle>
 class Turn {
  public:
@@ -24,7 +24,7 @@ class Turn {
   bool taken_ = false;
 };
 
-// `body` gets what the handle holds, and changes it. `name`: of the argument that is the handle.
+// Calls `body` with the contents of the handle, to change them. `name`: the argument's name.
 template <class Handle, class Held, class Body>
 treadle_status* changing(const char* name, Handle* handle, Held Handle::* held, Body&& body) {
   const Turn turn(handle);

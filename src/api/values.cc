@@ -13,7 +13,7 @@ const Tensor* tensor_of(const treadle_value* value) {
   return value && value->value.is_tensor() ? &value->value.tensor() : nullptr;
 }
 
-// `name`: of the argument that is the value.
+// `name`: the argument's name.
 Status require_kind(const char* name, const treadle_value* value, AnyValue::Kind kind, std::string_view what) {
   TREADLE_TRY(need({{name, value}}));
   if (value->value.kind() == kind) return {};
@@ -21,7 +21,7 @@ Status require_kind(const char* name, const treadle_value* value, AnyValue::Kind
                value->value.type().to_string());
 }
 
-// The number of elements. Checked: element type, sizes that are not negative and whose product fits.
+// The number of elements. Errors: an unknown element type, a negative size, or a product that is too large.
 Result<int64_t> checked_count(int element, const int64_t* dims, size_t rank) {
   if (element_type_from_number(element) == ElementType::kUndefined) {
     return error(Code::kInvalidArgument, "there is no element type {}", element);
@@ -73,7 +73,7 @@ Result<AnyValue> deep_copy(const AnyValue& value) {
   return AnyValue();
 }
 
-// Whether every element is a map from the very keys of the first to numbers of its type.
+// Whether every element is a map with the same keys as the first, and numbers of the same type.
 bool is_table(const Sequence& sequence) {
   if (sequence.size() == 0 || sequence[0].kind() != AnyValue::Kind::kMap) return false;
   const Map& first = sequence[0].map();
@@ -87,7 +87,7 @@ bool is_table(const Sequence& sequence) {
   return true;
 }
 
-// The values of a table, in place where they lie one after the other.
+// The values of a table; without a copy if they lie one after the other.
 Result<Tensor> table_values(const Sequence& sequence) {
   const Tensor& first = sequence[0].map().values;
   const auto rows = static_cast<int64_t>(sequence.size());
@@ -107,7 +107,7 @@ Result<Tensor> table_values(const Sequence& sequence) {
   return table;
 }
 
-// The type of an element, sizes left open: other elements may differ in them.
+// The type of an element without sizes, in which elements may differ.
 Type element_type_of(const AnyValue& value) {
   return value.is_tensor() ? Type::tensor(value.tensor().type()) : value.type();
 }

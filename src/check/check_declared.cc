@@ -7,7 +7,7 @@ namespace treadle::checking {
 
 namespace {
 
-// A tensor of which nothing is missing or wrong, as most types are.
+// Whether it is a complete and correct tensor type, as most are.
 bool is_sound_tensor(const wire::TypeProto& type) {
   if (!type.tensor || !type.tensor->shape) return false;
   if (element_type_from_number(type.tensor->elem_type) == ElementType::kUndefined) return false;
@@ -34,7 +34,7 @@ void Walk::check_value_type(const wire::ValueInfoProto& value) {
   check_type(*value.type, false, value.name, "the type of " + quoted(value.name));
 }
 
-// `whole`: nothing of the type may be left out.
+// `whole`: the type must be complete.
 void Walk::check_type(const wire::TypeProto& type, bool whole, std::string_view at, std::string_view what) {
   const auto missing = [&](std::string_view part) {
     if (whole) report(Problem::kTypeMissing, at, "{}: {} is missing", what, part);

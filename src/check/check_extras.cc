@@ -3,8 +3,8 @@
 
 namespace treadle::checking {
 
-// The training graph is the model's graph with the algorithm's behind it, so the algorithm sees all names of the
-// model's; the walk is still inside of them.
+// The training graph is the model's graph with the algorithm's graph behind it, so the algorithm sees all names of the
+// model. They are still in scope here.
 void Walk::check_training(const wire::TrainingInfoProto& training, size_t index) {
   note_feature(7, {}, "training information");
   std::unordered_set<std::string_view> initializers;

@@ -1,4 +1,4 @@
-// The functions that a model brings along: unlike names, no circles of calls, bodies like graphs without outer names.
+// Functions that a model defines: names are unique, calls form no circle, and bodies are graphs without outer names.
 #include <algorithm>
 
 #include "base/spelling.h"
@@ -79,7 +79,7 @@ void Walk::check_function_outputs(const wire::FunctionProto& function) {
   }
 }
 
-// A function may import another operator set than its model, if the operators that it uses are the same in both.
+// A function may import another operator set than its model if the operators that it uses are the same in both.
 void Walk::check_function_opsets(const wire::FunctionProto& function, const Surroundings& surroundings) {
   for (const wire::NodeProto& node : function.nodes) {
     const auto mine = surroundings.imports.find(canonical_domain(node.domain));
@@ -100,7 +100,7 @@ void Walk::check_function_opsets(const wire::FunctionProto& function, const Surr
 
 namespace {
 
-// Functions by their place in the model; those that each calls, in bodies too.
+// Functions by index in the model; for each, the functions that it calls, also in bodies.
 using Calls = std::vector<std::vector<size_t>>;
 using Places = std::unordered_map<CalleeName, size_t, CalleeNameHash>;
 
@@ -143,7 +143,7 @@ void Walk::check_calls() {
     std::sort(calls[i].begin(), calls[i].end());
     calls[i].erase(std::unique(calls[i].begin(), calls[i].end()), calls[i].end());
   }
-  // Depth first with a stack of its own. The longest chain below a function is known once it is done.
+  // Depth-first search with an explicit stack. When a function is done, the longest chain of calls below it is known.
   enum class Mark : uint8_t { kNew, kOpen, kDone };
   std::vector<Mark> marks(functions.size(), Mark::kNew);
   std::vector<size_t> chain(functions.size(), 1), next(functions.size(), 0), path;

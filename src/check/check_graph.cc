@@ -1,5 +1,5 @@
-// Names: each is defined once in its graph, before it is used. A name in a body may not be a node's output outside as
-// well; an input or initializer that hides an outer name is allowed, and warned of.
+// Names: each is defined once in its graph, before it is used. A body must not define a name that is a node's output
+// outside. An input or initializer that hides an outer name is allowed, with a warning.
 #include <algorithm>
 
 #include "base/spelling.h"
@@ -9,7 +9,7 @@
 
 namespace treadle::checking {
 
-// Afterwards the graph's names are still visible, as they are to the training algorithm of a model.
+// The names stay visible after the nodes, for the model's training algorithm.
 void Walk::open_graph(const wire::GraphProto& graph, bool main) {
   if (main) names_->reserve(graph.nodes.size() + graph.inputs.size() + graph.initializers.size());
   names_->enter();
@@ -61,7 +61,8 @@ void Walk::check_initializers(const wire::GraphProto& graph) {
   compare_initializers(graph);
 }
 
-// An initializer against what an input or a value info of its name says. Of a sparse one only the parts have types.
+// Compares an initializer with an input or value info of the same name. For a sparse initializer, only its parts have
+// types.
 void Walk::compare_initializers(const wire::GraphProto& graph) {
   if (graph.initializers.empty() || !options_.full) return;
   std::unordered_map<std::string_view, const wire::TypeProto*> declared;
@@ -75,7 +76,9 @@ void Walk::compare_initializers(const wire::GraphProto& graph) {
     const auto it = declared.find(tensor.name);
     if (it == declared.end()) continue;
     const auto stated = model::read_type(*it->second), own = model::TensorReader::type_of(tensor);
-    if (!stated.ok() || !own.ok() || merge(*stated, *own).ok()) continue;  // what is wrong with them has been said
+    if (!stated.ok() || !own.ok() || merge(*stated, *own).ok())
+      continue;  // problems of the types themselves have been
+                 // reported
     Diagnostic& d = report(Problem::kTypeContradiction, tensor.name,
                            "{} is declared with another type than its initializer has", quoted(tensor.name));
     d.expected = stated->to_string() + " (declared)";
@@ -96,7 +99,7 @@ void Walk::define_initializer(std::string_view name, const wire::TensorProto& te
   }
   const Definition& known = names_->find(name);
   const bool is_input = known.by == DefinedBy::kInput && known.depth == names_->depth();
-  if (is_input) {  // its default; in a body, the importer makes a constant of it
+  if (is_input) {  // a default of the input; in a body, the importer makes it a constant
     if (uses_ && frames_.size() > 1) uses_->complete = false;
     return;
   }
@@ -107,7 +110,7 @@ void Walk::define_initializer(std::string_view name, const wire::TensorProto& te
   define(name, DefinedBy::kInitializer, &tensor, "initializer");
 }
 
-// Inputs and initializers: once in a graph; outer names may be hidden.
+// Defines a name of an input or initializer: once per graph; it may hide outer names.
 void Walk::define(std::string_view name, DefinedBy by, const void* proto, std::string_view what) {
   const Definition known = names_->find(name);
   if (known.exists() && known.depth == names_->depth()) {
@@ -185,7 +188,7 @@ void Walk::check_graph_outputs(const wire::GraphProto& graph) {
   }
 }
 
-// ---- Names that mean nothing
+// ---- Undefined names
 
 void Walk::report_unknown(std::string_view name, size_t input) {
   for (size_t frame = frames_.size(); frame-- > 0;) {
@@ -201,7 +204,7 @@ void Walk::report_unknown(std::string_view name, size_t input) {
   }
 }
 
-// Whether a later node of the frame's graph makes it.
+// Whether a later node of the frame's graph makes the name.
 bool Walk::report_later(std::string_view name, size_t input, size_t frame) {
   find_makers(frames_[frame]);
   const auto it = frames_[frame].makers.find(name);
@@ -236,7 +239,7 @@ void Walk::find_makers(Frame& frame) {
   }
 }
 
-// Tarjan's strongly connected components over the graph's own nodes, with a stack of its own.
+// Tarjan's strongly connected components over the nodes of the graph, with an explicit stack.
 void Walk::find_circles(Frame& frame) {
   if (!frame.circles.empty()) return;
   const auto& nodes = *frame.nodes;
@@ -284,7 +287,7 @@ void Walk::find_circles(Frame& frame) {
   }
 }
 
-// Each looks through all names that are visible.
+// each suggestion searches all visible names
 static constexpr size_t kMostSuggestions = 200;
 
 void Walk::suggest_name(Diagnostic& diagnostic, std::string_view name) {
@@ -333,7 +336,7 @@ class BodyNames {
 
 }  // namespace
 
-// Every name that a body of the model's graph or of this function defines, with the body it is in.
+// Every name that a body of the model's graph or of this function defines, with the path of the body.
 const NamesInBodies& Walk::names_in_bodies() {
   if (!has_names_in_bodies_) {
     has_names_in_bodies_ = true;

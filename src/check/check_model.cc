@@ -248,7 +248,7 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
-// All but types.
+// All checks but those of types.
 Report check_structure(const wire::ModelProto& model, const wire::MappedFile* file, const CheckOptions& options,
                        model::NameUses* uses = nullptr) {
   Report report;
@@ -270,7 +270,7 @@ Report unreadable(const wire::MappedFile& file, const Status& status) {
   return report;
 }
 
-// The byte that "line:column" means; kNoOffset when it means none.
+// The byte offset of "line:column"; kNoOffset if it has another form.
 size_t offset_of(std::string_view text, std::string_view place) {
   size_t line = 0, column = 0;
   const char* const end = place.data() + place.size();
@@ -287,7 +287,7 @@ size_t offset_of(std::string_view text, std::string_view place) {
   return offset < text.size() ? offset : kNoOffset;
 }
 
-// The report shows the line itself, so the reader's own excerpt goes.
+// The report shows the line itself, so the excerpt in the reader's message is dropped.
 Report unreadable_text(const wire::MappedFile& file, const Status& status) {
   Report report = unreadable(file, status);
   Diagnostic& d = report.diagnostics[0];
@@ -299,7 +299,7 @@ Report unreadable_text(const wire::MappedFile& file, const Status& status) {
   return report;
 }
 
-// Of a model that stands otherwise in its file: bytes of what was made of it tell nobody anything.
+// For a model that was converted from another format: byte offsets in the converted model mean nothing to users.
 void forget_offsets(Report& report) {
   for (Diagnostic& d : report.diagnostics) {
     d.offset = d.origin_offset = kNoOffset;
@@ -307,8 +307,8 @@ void forget_offsets(Report& report) {
   }
 }
 
-// The names of a model that is text are views into it, which is where problems get their lines from. Types are inferred
-// on what the text says.
+// Names of a model that is text are views into it, which give problems their lines. Types are inferred from the text,
+// too.
 Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
   ir::TextStorage storage;
   auto model = ir::parse_text<wire::ModelProto>(file->bytes(), storage);

@@ -1,4 +1,4 @@
-// Operators: known in the imported version, called with what that version takes.
+// Operators: known in the imported version, and called as that version requires.
 #include <algorithm>
 #include <bit>
 
@@ -13,7 +13,7 @@ using ir::AttributeKind;
 
 namespace {
 
-// Operators of ai.onnx that were tried out and removed before operator sets were numbered; readers pass them by.
+// Operators of ai.onnx that were removed before operator sets were numbered. Readers ignore them.
 constexpr std::string_view kExperimental[] = {"ATen",
                                               "Affine",
                                               "ConstantFill",
@@ -26,10 +26,10 @@ constexpr std::string_view kExperimental[] = {"ATen",
                                               "Scale",
                                               "ScaledTanh"};
 
-// Domains whose operators are all known: what is not, does not exist.
+// Domains whose operators are all known: an unknown one does not exist.
 constexpr std::string_view kStandardDomains[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
 
-// Attributes whose names begin so are notes of other tools.
+// Attributes with such names are notes of other tools.
 bool is_private(std::string_view name) {
   return name.starts_with("__");
 }
@@ -107,7 +107,7 @@ void Walk::check_node(const wire::NodeProto& node) {
   if (callee.op) warn_of_surprises(node, callee);
 }
 
-// ---- What a name stands for
+// ---- The operator or function that a name refers to
 
 const Callee* Walk::resolve(const wire::NodeProto& node) {
   const CalleeName name{node.domain, node.op_type, node.overload};
@@ -153,7 +153,7 @@ void Walk::report_unresolved(const wire::NodeProto& node, const Callee& callee) 
     report(Problem::kOperatorExperimental, {}, "{} was an experimental operator and was removed", node.op_type);
     return;
   }
-  if (callee.version) {  // the operator ended
+  if (callee.version) {  // the operator was removed
     Diagnostic& d = report(Problem::kOperatorDeprecated, {}, "{} is deprecated since operator set {}", node.op_type,
                            callee.version->since);
     d.found = fmt::format("an import of {}", callee.opset);
@@ -269,7 +269,7 @@ void Walk::check_attribute_names(const wire::NodeProto& node) {
 
 namespace {
 
-// Bit k: the field of AttributeKind k is there.
+// Bit k: the field of AttributeKind k is present.
 uint32_t fields_of(const wire::AttributeProto& a) {
   const auto bit = [](AttributeKind kind, bool present) { return uint32_t{present} << static_cast<int>(kind); };
   return bit(AttributeKind::kFloat, a.f.has_value()) | bit(AttributeKind::kInt, a.i.has_value()) |
@@ -287,7 +287,7 @@ constexpr uint32_t kMessageFields =
     1u << static_cast<int>(AttributeKind::kTensor) | 1u << static_cast<int>(AttributeKind::kGraph) |
     1u << static_cast<int>(AttributeKind::kSparseTensor) | 1u << static_cast<int>(AttributeKind::kTypeProto);
 
-// The kind that an attribute says it has; before IR version 2, that of the field that is there.
+// The kind that an attribute states; before IR version 2, the kind of the field that is present.
 AttributeKind kind_of(const wire::AttributeProto& attribute) {
   if (attribute.type > 0 && attribute.type <= 14) return static_cast<AttributeKind>(attribute.type.get());
   const uint32_t fields = fields_of(attribute);
@@ -370,7 +370,7 @@ void Walk::check_against_record(const wire::NodeProto& node, const Callee& calle
       if (!is_private(attribute.name) && !version.any_attributes) report_unknown_attribute(attribute, callee);
       continue;
     }
-    if (def->kind == AttributeKind::kUndefined) continue;  // of any kind
+    if (def->kind == AttributeKind::kUndefined) continue;  // any kind is allowed
     const AttributeKind kind = kind_of(attribute);
     if (kind == def->kind || (attribute.type == 0 && ir_version_ >= 2)) continue;
     Diagnostic& d =
@@ -386,7 +386,7 @@ void Walk::check_against_record(const wire::NodeProto& node, const Callee& calle
 }
 
 void Walk::report_unknown_attribute(const wire::AttributeProto& attribute, const Callee& callee) {
-  // The one operator whose schema takes attributes that it does not name.
+  // The only operator whose schema accepts attributes that it does not name.
   if (callee.op->name == "LayerNormalization" && callee.op->domain.empty()) return;
   Diagnostic& d = report(Problem::kAttributeUnknown, attribute.name, "{}-{} has no attribute {}", callee.op->name,
                          callee.version->since, quoted(attribute.name));
@@ -419,7 +419,8 @@ void Walk::check_bodies(const wire::NodeProto& node, const Callee& callee) {
   }
 }
 
-// Inputs that the node passes. Before IR version 4 initializers had to be inputs, and in bodies these were none.
+// The inputs that the node passes. Before IR version 4 initializers had to be listed as inputs, but those of bodies are
+// not passed.
 size_t Walk::body_inputs(const wire::GraphProto& body) const {
   if (ir_version_ > 3 || body.initializers.empty()) return body.inputs.size();
   std::unordered_set<std::string_view> initialized;
@@ -429,7 +430,7 @@ size_t Walk::body_inputs(const wire::GraphProto& body) const {
   }));
 }
 
-// A body takes what its node hands to it, and gives back states and more.
+// Compares inputs and outputs of a body with those that its node passes and expects.
 void Walk::check_signature(const wire::NodeProto& node, const Callee& callee, const wire::AttributeProto& attribute) {
   const wire::GraphProto& body = *attribute.g;
   size_t inputs = 0, least_outputs = node.outputs.size();

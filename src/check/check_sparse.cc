@@ -1,4 +1,4 @@
-// Sparse tensors, and the values that stand alone in files: sequences, maps, optionals.
+// Sparse tensors, and files that hold single values: sequences, maps, optionals.
 #include <cstring>
 
 #include "check/walk.h"
@@ -7,7 +7,7 @@ namespace treadle::checking {
 
 namespace {
 
-// The numbers of an int64 tensor whose data are in the file, one after another.
+// Calls `fn` for each number of an int64 tensor whose data is in the file.
 template <class Fn>
 void for_each_int64(const wire::TensorProto& tensor, Fn&& fn) {
   if (!tensor.raw_data || tensor.raw_data->empty()) {
@@ -71,7 +71,7 @@ void Walk::check_sparse_tensor(const wire::SparseTensorProto& sparse, What what)
   }
 }
 
-// Inside the tensor, and rising. An index is one number per axis, or one for the whole.
+// Indices are inside the tensor and ascending. An index is one number per axis, or a single number.
 void Walk::check_sparse_indices(const wire::SparseTensorProto& sparse, What what, int64_t count) {
   const size_t per_index = sparse.indices.dims.size() == 2 ? sparse.dims.size() : 1;
   int64_t size = 1;
@@ -105,7 +105,7 @@ void Walk::check_sparse_indices(const wire::SparseTensorProto& sparse, What what
          position, outside ? "lies outside of the tensor" : "is not behind the one before");
 }
 
-// ---- Values that stand alone. They may hold each other; how deep, the reader has limited.
+// ---- Files with single values. Values can be nested; the reader has limited the depth.
 
 void Walk::check_sequence(const wire::SequenceProto& sequence) {
   switch (sequence.elem_type) {

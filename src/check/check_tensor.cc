@@ -1,4 +1,4 @@
-// Tensors: their data stand in the field of their type, and are as many as their sizes say.
+// Tensors: data is in the field for the type, and as long as the sizes say.
 #include <algorithm>
 #include <charconv>
 
@@ -8,7 +8,7 @@ namespace treadle::checking {
 
 namespace {
 
-// Reads one number out of the text of an external_data entry.
+// Parses a number in an entry of external_data.
 bool read_number(std::string_view text, uint64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
@@ -18,7 +18,7 @@ std::string called(const wire::TensorProto& tensor, What what) {
   return tensor.name.empty() ? what.text() : fmt::format("{} {}", what.text(), quoted(tensor.name));
 }
 
-// Since which IR version files may hold the type.
+// The first IR version whose files may use the type.
 int64_t introduced(ElementType type) {
   switch (type) {
     case ElementType::kFloat8e4m3fn:
@@ -44,7 +44,7 @@ int64_t introduced(ElementType type) {
   }
 }
 
-// The bytes that `count` elements take in raw data; false when the number is too large.
+// Bytes of `count` elements in raw data; false if the number is too large.
 bool raw_size(ElementType type, int64_t count, int64_t& bytes) {
   int64_t bits = 0;
   if (__builtin_mul_overflow(count, int64_t{info(type).file_bits}, &bits)) return false;
@@ -76,7 +76,7 @@ struct Fields {
   bool present[kFieldCount];
 };
 
-// The field for values of a type that are not raw.
+// The field for data of a type that is not raw.
 Field field_of(ElementType type) {
   switch (type) {
     case ElementType::kFloat:
@@ -97,7 +97,7 @@ Field field_of(ElementType type) {
   }
 }
 
-// Values of that field which `count` elements take; false when the number is too large.
+// Values of that field for `count` elements; false if the number is too large.
 bool field_size(ElementType type, int64_t count, int64_t& values) {
   if (info(type).type_class == TypeClass::kComplex) return !__builtin_mul_overflow(count, int64_t{2}, &values);
   const int64_t packed = info(type).file_bits == 4 ? 8 : info(type).file_bits == 2 ? 16 : 1;

@@ -1,5 +1,5 @@
-// Every type against what operators take, and against what the model declares. A node that cannot be inferred does not
-// end the check: what it makes counts as unknown, and errors that merely stem from that are not reported.
+// Compares every type with the operators' constraints and with the model's declarations. The check goes on behind a
+// node that cannot be inferred: its outputs count as unknown, and errors that merely follow from this are not reported.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -33,7 +33,7 @@ std::string_view name_at(const wire::List<std::string_view>& names, size_t i) {
   return i < names.size() ? names[i] : std::string_view();
 }
 
-// From the graph back to what was written, for models that are text.
+// Maps the graph back to the text of a model.
 class Written {
  public:
   Written(const wire::ModelProto& model, std::string_view text) : model_(model), text_(text), finder_(model) {}
@@ -73,7 +73,7 @@ class Written {
 
 class TypeCheck final : InferenceMonitor {
  public:
-  // `written`: null for a binary.
+  // `written`: null for a binary model.
   TypeCheck(ir::Graph& graph, const CheckOptions& options, Written* written, Report& report)
       : graph_(graph),
         options_(options),
@@ -88,7 +88,7 @@ class TypeCheck final : InferenceMonitor {
   void run() {
     remember(graph_.top());
     for (auto& node : graph_.top().nodes) {
-      static_cast<void>(inference_.infer(*node).ok());  // its errors come to failed()
+      static_cast<void>(inference_.infer(*node).ok());  // failed() gets the errors
       check(*node);
     }
     for (const ir::Value* output : graph_.top().outputs) compare_with_declared(output, nullptr);
@@ -96,7 +96,7 @@ class TypeCheck final : InferenceMonitor {
 
   void report_broken(const Status& status) {
     Diagnostic& d = add(problem_of(status), nullptr, status.message());
-    // "path (operator)" of the innermost node that failed.
+    // the place ends with "path (operator)" of the innermost node that failed
     const std::string& place = status.place();
     const size_t bracket = place.rfind(" (");
     if (bracket == std::string::npos || place.back() != ')') {
@@ -111,7 +111,7 @@ class TypeCheck final : InferenceMonitor {
  private:
   struct Failure {
     Status status;
-    bool waits = false;  // for a run that reaches the node
+    bool waits = false;  // the error is left to a run that reaches the node
   };
 
   static Problem problem_of(const Status& status) {
@@ -166,7 +166,7 @@ class TypeCheck final : InferenceMonitor {
     failures_.push_back({std::move(status), waits});
   }
 
-  // What inference has made of a node and of its bodies, in the model's order.
+  // Checks the inferred types of a node and of its bodies, in the model's order.
   void check(const ir::Node& node) {
     const bool sound = bound_ == &node && sound_ ? sound_ : check_constraints(node, node.inputs, true, true);
     const size_t* failure = failure_of_.find(&node);
@@ -187,7 +187,7 @@ class TypeCheck final : InferenceMonitor {
     if (doubtful || failure || !sound) doubt(node.outputs);
   }
 
-  // Whether it is doubtful what comes out of it.
+  // Checks a body. `doubtful`: types of its inputs may be wrong. Returns whether types of its results may be wrong.
   bool check_body(const ir::Region& body, bool doubtful) {
     if (doubtful) doubt(body.inputs);
     for (const auto& node : body.nodes) check(*node);
@@ -195,14 +195,15 @@ class TypeCheck final : InferenceMonitor {
     return std::ranges::any_of(body.outputs, [&](const auto* value) { return doubtful_.contains(value); });
   }
 
-  // Unknown because of an error that has been reported.
+  // Marks values as unknown because of an error that has been reported.
   void doubt(std::span<ir::Value* const> values) {
     for (const ir::Value* value : values) {
       if (value && !is_complete(value->type)) doubtful_.insert(value);
     }
   }
 
-  // Each argument's type is one of its formal's, and formals of one type variable agree: inputs first, then outputs.
+  // Checks that each argument's type is allowed, and that arguments of one type variable agree: inputs first, then
+  // outputs.
   bool check_constraints(const ir::Node& node, std::span<ir::Value* const> values, bool are_inputs, bool aloud) {
     bool sound = true;
     if (are_inputs) {
@@ -275,8 +276,8 @@ class TypeCheck final : InferenceMonitor {
     declared_.erase(value);
   }
 
-  // A state that does not come in as it is declared, or with a size which inference had to give up: the body changes
-  // it.
+  // Reports a state whose declared type contradicts the type inferred in the body, or the type of the initial value:
+  // the body changes it.
   void compare_states(const ir::Region& body) {
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       const ir::Value* input = body.inputs[i];
@@ -297,7 +298,7 @@ class TypeCheck final : InferenceMonitor {
     return found.is_tensor() && found.element == declared.element && !merge(declared, found).ok();
   }
 
-  // What a state is before the first trip; null for other inputs of bodies.
+  // The state's value before the first iteration; null for other inputs of bodies.
   static const ir::Value* state_outside(const ir::Region& body, size_t i) {
     const ir::Node& node = *body.parent_node;
     if (!is_loop(node) || (node.op->control == Control::kScan && node.version->since < 9)) return nullptr;
@@ -322,15 +323,15 @@ class TypeCheck final : InferenceMonitor {
   Written* written_;
   Report& report_;
   Inference inference_;
-  PointerMap<ir::Value, size_t> declared_;  // index of the type
+  PointerMap<ir::Value, size_t> declared_;  // index of the declared type
   std::deque<Type> declared_types_;
-  PointerMap<ir::Node, size_t> failure_of_;  // index of the first failure
+  PointerMap<ir::Node, size_t> failure_of_;  // index of the node's first failure
   std::deque<Failure> failures_;
   std::unordered_set<const ir::Value*> doubtful_;
-  std::unordered_set<std::string> wrong_;  // paths of nodes with errors that are no matter of types
+  std::unordered_set<std::string> wrong_;  // paths of nodes with errors that are not about types
   TypeRules rules_{opaque_op().newest()};
-  const ir::Node* bound_ = nullptr;  // the node that rules_ are about
-  bool sound_ = true;                // its inputs
+  const ir::Node* bound_ = nullptr;  // the node whose rules are in rules_
+  bool sound_ = true;                // whether its inputs are right
   Diagnostic beyond_limit_;
 };
 
@@ -345,7 +346,7 @@ void check_types(const wire::ModelProto& model, const std::shared_ptr<wire::Mapp
   import.unique_paths = written != nullptr;
   import.name_uses = uses;
   const bool was_ok = report.ok();
-  // A model that has to be read leniently is wrong, so the second reading costs nobody who minds.
+  // A strict reading comes first; only a wrong model needs a second, lenient one.
   std::vector<Status> broken;
   Result<std::unique_ptr<ir::Graph>> graph(error(Code::kInvalidModel, "the model is wrong"));
   if (was_ok) graph = model::import_model(model, file, import);
@@ -365,7 +366,7 @@ void check_types(const wire::ModelProto& model, const std::shared_ptr<wire::Mapp
     }
     return check.run();
   }
-  if (!was_ok) return;  // what keeps it from being read has been reported
+  if (!was_ok) return;  // the errors that keep it from being read have been reported
   const Status& status = graph.error();
   const bool unable = status.code() == Code::kNotImplemented || status.code() == Code::kLimit;
   Diagnostic& d = report.diagnostics.emplace_back();

@@ -1,5 +1,5 @@
 #pragma once
-// What is wrong, or surprising, about a model: every problem has a stable name, a place and, where it is known, a hint.
+// Problems of a model: each has a stable name, a place, and a hint if one is known.
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +13,11 @@
 namespace treadle {
 
 enum class Severity : uint8_t {
-  kWarning,  // runs, but not as its author may think, or not everywhere
-  kError,    // breaks a rule of the specification
+  kWarning,  // runs, but perhaps not as its author expects, or not in every engine
+  kError,    // violates the specification
 };
 
-// X(enumerator, name, severity, what it says of a model). The names are stable: tools may rely on them.
+// X(enumerator, name, severity, description). The names are stable: tools may rely on them.
 #define TREADLE_PROBLEMS(X)                                                                                         \
   X(kFileInvalid, "file-invalid", kError, "the bytes are not a model")                                              \
   X(kFileLimit, "file-limit", kError, "the file's structure is nested too deeply, or too large")                    \
@@ -110,34 +110,34 @@ inline constexpr size_t kNoOffset = ~size_t{0};
 
 struct Diagnostic {
   Problem problem = Problem::kFileInvalid;
-  std::string path;      // through functions and bodies to the node: "/decoder:body/Add_7"; empty: the model
-  std::string op;        // the node's operator, with its version where it is known: "Add-14"
+  std::string path;      // path through functions and bodies to the node: "/decoder:body/Add_7"; empty: the model
+  std::string op;        // the node's operator, with its version if known: "Add-14"
   std::string message;   // what is wrong, without a full stop
   std::string expected;  // may be empty
   std::string found;     // may be empty
-  std::string origin;    // where the offending name or type comes from; may be empty
-  size_t origin_offset = kNoOffset, origin_length = 0;  // of the name there
-  std::string hint;                                     // what to do about it; may be empty
-  size_t offset = kNoOffset;                            // byte of the file at which the offending name or node stands
-  size_t length = 0;                                    // bytes that it takes there
+  std::string origin;    // where the offending name or type was defined; may be empty
+  size_t origin_offset = kNoOffset, origin_length = 0;  // position of the name there
+  std::string hint;                                     // how to correct it; may be empty
+  size_t offset = kNoOffset;                            // byte offset in the file of the offending name or node
+  size_t length = 0;                                    // its length in bytes
 
   Severity severity() const { return info(problem).severity; }
-  std::string sentence() const;  // message, expected and found in one
+  std::string sentence() const;  // message, expected and found in one sentence
 };
 
 struct Report {
   std::string file;                     // as given; empty for bytes
   std::vector<Diagnostic> diagnostics;  // in model order
-  size_t errors = 0, warnings = 0;      // also of those beyond the limit that are not in the list
-  // Why a session refuses the model; empty: it takes it. Nothing where no session was asked.
+  size_t errors = 0, warnings = 0;      // including those beyond the limit, which are not in the list
+  // Why a session refuses the model; empty if a session takes it. No value if no session was tried.
   std::optional<std::string> refusal;
 
   bool ok() const { return errors == 0; }
 };
 
-// A text of a file for messages: control characters and what is not UTF-8 escaped, long ones cut, in double quotes.
+// A text from a file, in double quotes, for messages: escapes control characters and invalid UTF-8, cuts long texts.
 std::string quoted(std::string_view text);
-// Where `part` begins in `file`; kNoOffset for a view into something else.
+// The offset of `part` in `file`; kNoOffset if it is a view into other memory.
 size_t offset_in(std::string_view file, std::string_view part);
 
 }  // namespace treadle

@@ -1,5 +1,5 @@
 #pragma once
-// The files that tensors of a model keep their data in: each is looked at once.
+// The files with data of a model's tensors. Each is looked at once.
 
 #include <map>
 #include <string>
@@ -9,14 +9,14 @@
 namespace treadle::checking {
 
 struct ExternalFile {
-  std::string problem;  // why data may not be read from it; empty: it may
+  std::string problem;  // why data cannot be read from it; empty if it can
   std::string expected, found;
   uint64_t size = 0;
 };
 
 class ExternalFiles {
  public:
-  // `folder`: of the model, as given; empty: unknown, then names are checked but no files.
+  // `folder`: that of the model, as given; empty if unknown, and then names are checked but no files.
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
   bool has_folder() const { return !folder_.empty(); }

@@ -59,12 +59,12 @@ class StaysTrue {
   // The Loop's body, a branch inside of it, or the function that `call` calls.
   struct Scope {
     const Makers& makers;
-    const Scope* outer = nullptr;  // null: the body
+    const Scope* outer = nullptr;  // null: this is the body
     const wire::NodeProto* call = nullptr;
     const wire::FunctionProto* function = nullptr;
   };
 
-  // What is beyond may stay true as well, but nobody wrote it by hand.
+  // Beyond these limits the answer is no: models written by hand stay below them.
   static constexpr size_t kMostSteps = 10'000;
   static constexpr int kMostDepth = 100;
 
@@ -96,7 +96,7 @@ class StaysTrue {
     return stays(attribute->g->outputs[output].name, {makers, &scope}, depth + 1);
   }
 
-  // A name that nothing in the scope makes.
+  // Whether a name that no node of the scope makes is true.
   bool comes_in(std::string_view name, const Scope& scope, int depth) {
     if (scope.function) {
       const size_t input = position(scope.function->inputs, name);
@@ -106,7 +106,7 @@ class StaysTrue {
     for (size_t i = 0; i < body_.inputs.size(); ++i) {
       if (body_.inputs[i].name == name) return i == 1;
     }
-    // No trip changes what is outside: the Loop began with it, so it is true.
+    // Iterations do not change outer values, and the Loop begins only if this one is true.
     return !name.empty() && name == outside_;
   }
 

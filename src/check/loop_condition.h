@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a Loop's condition in its body.
+// Whether a Loop's body can make its condition false.
 
 #include <string_view>
 #include <unordered_map>
@@ -11,7 +11,7 @@ namespace treadle::checking {
 // Whether a tensor is the single bool `wanted`.
 bool is_bool(const wire::TensorProto& tensor, bool wanted);
 
-// The nodes and constants of a graph or function, by the names of what they make.
+// The nodes and constants of a graph or function, by the names of their outputs.
 class Makers {
  public:
   explicit Makers(const wire::GraphProto& graph);
@@ -31,7 +31,7 @@ class Makers {
   std::unordered_map<std::string_view, const wire::TensorProto*> initializers_;
 };
 
-// Finds the model's functions, and remembers who makes what in them.
+// Finds the model's functions, and remembers their Makers.
 class Functions {
  public:
   virtual const wire::FunctionProto* function_of(const wire::NodeProto& node) const = 0;
@@ -41,8 +41,8 @@ class Functions {
   ~Functions() = default;
 };
 
-// Whether a condition that is true when a trip begins is sure to be true behind it: followed through Identity, And and
-// Or, the branches of Ifs, and the functions that the body calls. `body` has its two first inputs and an output.
+// Whether a condition that is true when an iteration begins is certainly true at its end. Followed through Identity,
+// And, Or, the branches of Ifs, and functions that the body calls. `body` must have at least two inputs and one output.
 bool condition_stays_true(const wire::NodeProto& loop, const wire::GraphProto& body, const Makers& makers,
                           Functions& functions);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The names that are visible at a place of a model, with those of the graphs around it.
+// The names that are visible at a place of a model, including those of the graphs around it.
 
 #include <cstdint>
 #include <string_view>
@@ -14,21 +14,22 @@ enum class DefinedBy : uint8_t { kNothing, kInput, kInitializer, kNode };
 struct Definition {
   DefinedBy by = DefinedBy::kNothing;
   bool used = false;
-  int depth = -1;               // of the scope that it belongs to
-  uint32_t number = 0;          // in the order of definition
-  const void* proto = nullptr;  // ValueInfoProto, TensorProto or NodeProto, as `by` says; null for a function's inputs
+  int depth = -1;               // depth of the scope that defines it
+  uint32_t number = 0;          // in order of definition
+  const void* proto = nullptr;  // ValueInfoProto, TensorProto or NodeProto, according to `by`; null for a function's
+                                // inputs
 
   bool exists() const { return by != DefinedBy::kNothing; }
 };
 
-// One hash table for all scopes, with a record of what a scope has hidden: looking up costs the same however deep the
-// bodies are nested. References that find() returns are good until the next call.
+// One hash table for all scopes, and a record of the definitions that each scope has hidden. So the cost of a look-up
+// does not depend on the depth of nesting. References from find() are valid until the next call.
 class NameTable {
  public:
   // Makes room for that many names at once.
   void reserve(size_t names);
   void enter();
-  // Everything that the innermost scope has defined is forgotten; fn(name, definition) sees each first.
+  // Removes all definitions of the innermost scope; calls fn(name, definition) for each before.
   template <class Fn>
   void leave(Fn&& fn) {
     const Mark mark = marks_.back();
@@ -37,14 +38,14 @@ class NameTable {
   }
   int depth() const { return static_cast<int>(marks_.size()) - 1; }
 
-  // What `name` means here; a definition that does not exist() when it means nothing.
+  // The definition of `name`; if there is none, one that does not exist().
   Definition& find(std::string_view name) { return names_.value(names_.emplace(name, {}).first); }
-  // Gives `name` a new meaning in the innermost scope; returns what it meant before.
+  // Defines `name` in the innermost scope, and returns its previous definition.
   Definition define(std::string_view name, DefinedBy by, const void* proto);
 
-  uint32_t definitions() const { return definitions_; }  // so far; their numbers are below
+  uint32_t definitions() const { return definitions_; }  // so far; their numbers are below this
 
-  // fn(name, definition) for everything visible.
+  // Calls fn(name, definition) for all visible names.
   template <class Fn>
   void for_each(Fn&& fn) const {
     for (const auto& entry : names_.entries()) {
@@ -65,8 +66,8 @@ class NameTable {
 
   NameMap<Definition> names_;
   std::vector<uint32_t> defined_;  // names, scope by scope
-  std::vector<Hidden> hidden_;     // what those meant before, if they meant something
-  std::vector<Mark> marks_;        // where scopes begin
+  std::vector<Hidden> hidden_;     // the previous definitions of those names that had one
+  std::vector<Mark> marks_;        // beginnings of scopes
   uint32_t definitions_ = 0;
 };
 

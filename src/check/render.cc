@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kRed = "\x1b[1;31m", kYellow = "\x1b[1;33m", kGreen = "\x1b[1;32m", kBold = "\x1b[1m",
                            kDim = "\x1b[2m", kPlain = "\x1b[0m";
 
-// Texts of a model may hold what a terminal obeys; a report shows it instead.
+// Texts of a model may contain control sequences of terminals. A report shows these instead of sending them.
 std::string harmless(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -25,12 +25,12 @@ std::string harmless(std::string_view text) {
   return result;
 }
 
-// A line and what is put under it.
+// A line, and the marks under it.
 struct Excerpt {
   std::string line, space, mark;
 };
 
-// Tabs stay tabs in both lines; a long line is cut around the place.
+// Tabs stay tabs in both lines. A long line is cut around the position.
 Excerpt excerpt_of(std::string_view source, size_t offset, size_t marked) {
   constexpr size_t kBefore = 80, kAfter = 40;
   size_t begin = offset, end = offset;

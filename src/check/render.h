@@ -1,5 +1,5 @@
 #pragma once
-// Reports as people and as programs read them.
+// Reports as text and as JSON.
 
 #include <string>
 #include <string_view>
@@ -10,20 +10,20 @@ namespace treadle {
 
 struct RenderOptions {
   bool colour = false;
-  // The model as it was written, when it is text: diagnostics then show their line with a caret under it.
+  // The text of a model that is text: diagnostics then show their line with a caret under it.
   std::string_view source;
-  std::string_view file;  // what to call the model; empty: as the report does
+  std::string_view file;  // name of the model; empty: the report's
 };
 
-// One diagnostic after another, each a line and what belongs to it indented under it.
+// One diagnostic after the other: a line, and details indented under it.
 std::string render_text(const Report& report, const RenderOptions& options = {});
-// One JSON object: file, ok, errors, warnings, problems; runs and refusal where a session was asked.
+// One JSON object: file, ok, errors, warnings, problems; also runs and refusal if a session was tried.
 std::string render_json(const Report& report, const RenderOptions& options = {});
 
 struct Position {
   size_t line = 1, column = 1;  // column in characters, not bytes
 };
-// Where the lines of a text begin.
+// Beginnings of the lines of a text.
 class Lines {
  public:
   explicit Lines(std::string_view source);

@@ -1,4 +1,4 @@
-// What runs, but not as its author may think.
+// Warnings: models that run, but perhaps not as their authors expect.
 #include "check/loop_condition.h"
 #include "check/walk.h"
 
@@ -48,7 +48,7 @@ void Walk::warn_of_surprises(const wire::NodeProto& node, const Callee& callee) 
   if (body && body->g && others <= node.inputs.size()) warn_of_states(*body->g, before, node.inputs.size() - others);
 }
 
-// Engines run it, but it is not what the document of this version allows.
+// Engines run it, but the document of this version does not allow it.
 void Walk::warn_of_axes(const wire::NodeProto& node) {
   for (const std::string_view name : {"scan_input_axes", "scan_output_axes"}) {
     const wire::AttributeProto* axes = find_attribute(node, name);
@@ -61,7 +61,7 @@ void Walk::warn_of_axes(const wire::NodeProto& node) {
   }
 }
 
-// Convolutions with both are refused; pools everybody runs.
+// Convolutions with both are refused; all engines run such pools.
 void Walk::warn_of_pads(const wire::NodeProto& node) {
   if (node.op_type != "AveragePool" && node.op_type != "LpPool" && node.op_type != "MaxPool") return;
   const wire::AttributeProto *automatic = find_attribute(node, "auto_pad"), *pads = find_attribute(node, "pads");
@@ -108,7 +108,7 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
   }
 }
 
-// Whether a name that is visible here is the constant false.
+// Whether a visible name is the constant false.
 bool Walk::is_false(std::string_view name) {
   const Definition& definition = names_->find(name);
   if (definition.by == DefinedBy::kInitializer) {
@@ -129,7 +129,7 @@ const Makers& Walk::makers_of(const wire::FunctionProto& function) {
   return makers_.try_emplace(&function, function).first->second;
 }
 
-// A state's type goes around: what comes out of a trip goes into the next.
+// A state's type inside the body should be the type that the body returns for the next iteration.
 void Walk::warn_of_states(const wire::GraphProto& body, const BeforeStates& first, size_t states) {
   for (size_t i = 0; i < states; ++i) {
     const size_t at_in = first.body_inputs + i, at_out = first.body_outputs + i;

@@ -1,4 +1,4 @@
-// Names for sizes that nobody knows, and sizes as onnx writes them.
+// Names for unknown sizes, and the notation of sizes in onnx.
 #include <algorithm>
 
 #include "infer/inference.h"

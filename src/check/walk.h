@@ -1,8 +1,8 @@
 #pragma once
-// The state of one check. The walk goes through a model in its order; check_model.cc starts it, check_graph.cc has the
-// names, check_node.cc operators and attributes, check_declared.cc types, check_tensor.cc and check_sparse.cc
-// values, check_function.cc functions, check_extras.cc training and devices, surprises.cc the warnings
-// (loop_condition.h what becomes of conditions).
+// The state of one check. The walk visits a model in its order. check_model.cc starts it; check_graph.cc checks names,
+// check_node.cc operators and attributes, check_declared.cc types, check_tensor.cc and check_sparse.cc values,
+// check_function.cc functions, check_extras.cc training and devices. surprises.cc has the warnings, loop_condition.h
+// the analysis of loop conditions.
 
 #include <memory>
 #include <string>
@@ -24,24 +24,24 @@
 
 namespace treadle::checking {
 
-// Domain to imported version; "ai.onnx" stands as "".
+// Domain to imported version; the key of "ai.onnx" is "".
 using Imports = std::unordered_map<std::string_view, int64_t>;
 
-// What the name of a node's operator stands for under the imports of its graph or function.
+// The operator or function that a node's name refers to under the imports of its graph or function.
 struct Callee {
   const wire::FunctionProto* function = nullptr;
   const OpDef* op = nullptr;
-  const OpVersion* version = nullptr;  // null: the imported set has no such operator
+  const OpVersion* version = nullptr;  // null: the imported operator set has no such operator
   int64_t opset = 0;                   // imported version of its domain; 0: not imported
   bool experimental = false;
   size_t min_inputs = 0, max_inputs = 0, min_outputs = 0, max_outputs = 0;
 
-  // There is such a version, and the operator has not ended with it. One that a later version replaced is in force: it
-  // is what its models mean.
+  // Whether the version exists and the operator was not removed with it. A version that a later one replaced is in
+  // force for models that import it.
   bool in_force() const { return version && !(version->deprecated && version == &op->newest()); }
 };
 
-// Domain, name and overload of an operator or function, as they are written.
+// Domain, name and overload of an operator or function, as the model writes them.
 struct CalleeName {
   std::string_view domain, name, overload;
 
@@ -54,13 +54,13 @@ struct CalleeNameHash {
   }
 };
 
-// What code of one graph or function may refer to.
+// Names that the nodes of one graph or function may refer to.
 struct Surroundings {
   Imports imports;
   const wire::FunctionProto* function = nullptr;
-  std::unordered_set<std::string_view> parameters;  // of the function
+  std::unordered_set<std::string_view> parameters;  // attributes of the function
   std::unordered_map<CalleeName, Callee, CalleeNameHash> callees;
-  // Those met last, by length and ends of their names: most nodes need no hash.
+  // The most recent operators, by length and ends of their names: most nodes need no hash.
   struct Recent {
     CalleeName name;
     const Callee* callee = nullptr;
@@ -68,25 +68,25 @@ struct Surroundings {
   Recent recent[64];
 };
 
-// A graph, or the nodes of a function, that the walk is inside of.
+// A graph, or the nodes of a function, around the walk's position.
 struct Frame {
   const wire::List<wire::NodeProto>* nodes = nullptr;
   const wire::NodeProto* node = nullptr;  // null before and after the nodes
-  std::string_view attribute;             // of the node before, whose body this is; empty: a model's graph
-  // Made when a name is not found: the node that makes it. By then it pays for every further one.
+  std::string_view attribute;  // attribute of the enclosing frame's node, whose body this is; empty: a model's graph
+  // By name, the node that makes it. Made when the first name is not found; further such names are then cheap.
   std::unordered_map<std::string_view, size_t> makers;
-  model::NameUses::Numbers* numbers = nullptr;  // of a graph's names, if they are wanted
+  model::NameUses::Numbers* numbers = nullptr;  // of a graph's names; null: not wanted
   bool has_makers = false;
-  std::vector<int> circles;  // by node: nodes with one number depend on each other; made on first need
+  std::vector<int> circles;  // by node: nodes with the same number depend on each other; computed on first need
 };
 
-// Names that bodies define, each with the path of (one of) its bodies.
+// Names that bodies define, each with the path of one of these bodies.
 struct NamesInBodies {
   std::vector<std::string> paths;
   std::unordered_map<std::string_view, size_t> places;
 };
 
-// What a tensor is to its model, "initializer" or "attribute" with a name: a text only when something is wrong.
+// The role of a tensor in its model: "initializer" or "attribute", and a name. Formatted only for a report.
 struct What {
   What(std::string_view of_kind, std::string_view of_name = {}) : kind(of_kind), name(of_name) {}  // NOLINT
   What(const char* of_kind) : kind(of_kind) {}                                                     // NOLINT
@@ -99,7 +99,7 @@ class Walk : Functions {
  public:
   Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report);
 
-  // `uses` gets what names stand for.
+  // `uses` gets the uses of names.
   void check_model(model::NameUses* uses = nullptr);
   void check_tensor(const wire::TensorProto& tensor, What what);
   void check_sparse_tensor(const wire::SparseTensorProto& tensor, What what);
@@ -113,8 +113,7 @@ class Walk : Functions {
   void check_imports(const wire::List<wire::OperatorSetId>& imports, Imports& result);
   void check_metadata(const wire::List<wire::StringStringEntry>& entries, std::string_view whose);
 
-  // The list's next entry, with path and operator of the node that the walk is at. What is beyond the limit goes to a
-  // place that nobody looks at.
+  // A new entry of the list, with path and operator of the current node. An entry beyond the limit goes to a dummy.
   Diagnostic& add(Problem problem, std::string_view at = {});
   template <class... Args>
   Diagnostic& report(Problem problem, std::string_view at, fmt::format_string<Args...> format, Args&&... args) {
@@ -123,10 +122,10 @@ class Walk : Functions {
     return diagnostic;
   }
   std::string path() const;
-  std::string path_to(size_t frames) const;       // of the outermost frames only
-  std::string path_of_graph(size_t depth) const;  // of the graph of a frame, without the node
+  std::string path_to(size_t frames) const;       // of the outermost `frames` frames only
+  std::string path_of_graph(size_t depth) const;  // path of the graph of a frame, without the node
   std::string operator_text(const wire::NodeProto& node);
-  // Where `name` is defined.
+  // Sets the place where `name` is defined.
   void set_origin(Diagnostic& diagnostic, std::string_view name, const Definition& definition);
   void set_origin(Diagnostic& diagnostic, std::string text, std::string_view at);
   void check_text(std::string_view text, std::string_view what) {
@@ -215,7 +214,7 @@ class Walk : Functions {
   void warn_of_states(const wire::GraphProto& body, const BeforeStates& first, size_t states);
 
   const wire::ModelProto* model_;
-  const wire::MappedFile* file_;  // null: the bytes are not at hand
+  const wire::MappedFile* file_;  // null: the bytes are not available
   const CheckOptions& options_;
   Report& report_;
   Diagnostic beyond_limit_;
@@ -226,17 +225,17 @@ class Walk : Functions {
   Surroundings* here_ = &main_;
   NameTable main_names_;
   NameTable* names_ = &main_names_;
-  model::NameUses* uses_ = nullptr;  // null: nobody wants them
+  model::NameUses* uses_ = nullptr;  // null: not wanted
   std::vector<Frame> frames_;
   std::unordered_map<CalleeName, const wire::FunctionProto*, CalleeNameHash> functions_;
   std::unordered_map<std::string_view, wire::Parsed<wire::DeviceConfigurationProto>> configurations_;
   std::unordered_map<const wire::FunctionProto*, Makers> makers_;
   NamesInBodies names_in_bodies_;
   bool has_names_in_bodies_ = false;
-  uint64_t features_noted_ = 0;  // a bit per IR version
+  uint64_t features_noted_ = 0;  // one bit per IR version
 };
 
-// A field that is there, be it empty: the reader leaves others without an address.
+// Whether a field is present, even if empty: the reader leaves absent fields without an address.
 inline bool is_present(std::string_view field) {
   return field.data() != nullptr;
 }
@@ -248,7 +247,7 @@ inline std::string_view shown_domain(std::string_view domain) {
 }
 // As quoted(), without the quotes.
 std::string bare(std::string_view text);
-// How paths name a node: by its name or, without one, by operator and position.
+// The name of a node in paths: its own or, if it has none, operator and index.
 std::string node_name(const wire::NodeProto& node, ptrdiff_t index);
 // "1 input", "2 inputs".
 std::string counted(size_t count, std::string_view noun);

@@ -30,7 +30,7 @@ bool is_empty(const LoopView::ScanInput& in) {
 Reach Inference::Bodies::reach() const {
   const Reach around = driver_.reach_;
   if (around == Reach::kNever) return around;
-  if (node_.op->control == Control::kIf) return Reach::kPerhaps;  // one that is decided comes elsewhere
+  if (node_.op->control == Control::kIf) return Reach::kPerhaps;  // infer_if_known() handles a known condition
   if (!is_loop(node_) || (is_scan(node_) && node_.version->since < 9)) return around;
   const auto loop = LoopView::read(node_);
   if (!loop.ok()) return around;
@@ -130,7 +130,7 @@ bool Inference::Bodies::keep_least_sizes(const ir::Region& body, const std::vect
   return wrong == 0;
 }
 
-// A state that no trip changes is what it was.
+// A state that no iteration changes keeps its initial value.
 Status Inference::Bodies::know_constant_states() {
   const bool has_batch = node_.op->control == Control::kScan && node_.version->since < 9;
   if (has_batch || !driver_.options_.propagate) return {};
@@ -142,7 +142,7 @@ Status Inference::Bodies::know_constant_states() {
   return {};
 }
 
-// The trip counter is a symbol; a trip that runs has a true condition.
+// The counter is a symbol. The condition is true in every iteration.
 void Inference::Bodies::know_loop_inputs(const std::string& trip) {
   const LoopView loop(node_);
   driver_.set_symbols(loop.counter(), {Dim::symbol(trip)});
@@ -163,7 +163,7 @@ Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector
     Type& in = inputs[before.body_inputs + i];
     const Type& out = body.outputs[before.body_outputs + i]->type;
     if (!is_complete(in) || !is_complete(out)) continue;
-    // An optional that the body fills stays one.
+    // A state that is an optional takes a value that the body returns without wrapping.
     if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
     auto both = unite(in, out);
     if (!both.ok()) {
@@ -201,7 +201,7 @@ void Inference::Bodies::take_hint(const ir::Region& body, Type& hint, const Type
     Dim& size = hint.shape[i];
     if (!both.shape[i].is_unknown()) continue;
     const bool enters = !in.has_shape || !in.shape[i].is_known() || !size.is_known() || same(in.shape[i], size);
-    // Names that exporters give to inputs and outputs of a body often stand for the same size.
+    // Exporters often give different names to one size, as input and as output of a body.
     const bool named = !size.is_known() && out.has_shape && !out.shape[i].symbol_name().empty();
     const bool leaves = named || !out.has_shape || is_nameless(body, out.shape[i]) || same(out.shape[i], size);
     if (!enters || !leaves) size = Dim::unknown();
@@ -209,7 +209,7 @@ void Inference::Bodies::take_hint(const ir::Region& body, Type& hint, const Type
   }
 }
 
-// Outside of a loop, sizes that a trip had mean nothing.
+// Sizes named after an iteration have no meaning outside of the loop.
 std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const std::string& trip) const {
   std::vector<Type> outputs;
   const auto names = driver_.names_of_region_.find(&body);

@@ -15,18 +15,18 @@ namespace treadle {
 
 namespace {
 
-// Folding never makes more than this out of less.
+// A folded result is never larger than this if its inputs are smaller.
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 20;
 constexpr size_t kMaxSymbolElements = 256;
 
-// Integers, and floats that sizes may be computed from.
+// Whether contents of this type may be known: integers, and floats that sizes may be computed from.
 bool may_have_symbols(const Type& type, bool as_onnx = false) {
   const bool real = type.element == ElementType::kFloat || type.element == ElementType::kDouble;
   const bool countable = is_integer(type.element) || type.element == ElementType::kBool || (real && !as_onnx);
   return type.is_tensor() && countable && type.has_shape && type.shape.size() <= 1;
 }
 
-// Operators that carry contents along in onnx's own inference, from these versions on.
+// Whether onnx's own inference computes contents of the operator's results, from these versions on.
 bool propagates_in_onnx(const ir::NodeInfo& node) {
   constexpr std::pair<std::string_view, int> kSince[] = {
       {"Add", 14},  {"Cast", 13},  {"Concat", 13},  {"Gather", 1}, {"Mul", 14},       {"Shape", 1},
@@ -158,7 +158,7 @@ Status Inference::infer(ir::Node& node) {
   if (!waiting_.empty()) std::erase_if(waiting_, [&](const WaitingNode& w) { return w.node == &node; });
   if (allowed && status.ok()) return {};
   if (allowed) {
-    // The innermost node that failed has put its place already.
+    // The innermost node that failed has set its place already.
     if (status.place().empty()) status = std::move(status).in(node_place(node));
     const bool waits = waits_for_run(node, status);
     if (monitor) {
@@ -190,7 +190,7 @@ Type without_sizes(const Type& type) {
 
 }  // namespace
 
-// Whether only sizes are wrong with a node that a run may never reach. Then its outputs have what types and ranks say.
+// Whether only sizes do not fit, in a node that a run may never reach. Its outputs then have element types and ranks.
 bool Inference::waits_for_run(ir::Node& node, const Status& status) {
   const bool is_of_node = status.code() == Code::kInvalidModel || status.code() == Code::kInvalidArgument;
   if (!options_.sizes_wait || !options_.strict || reach_ == Reach::kSurely || !is_of_node) return false;
@@ -200,7 +200,7 @@ bool Inference::waits_for_run(ir::Node& node, const Status& status) {
   return fits;
 }
 
-// Bodies of a node that failed before it came to them: by what their inputs are declared as.
+// Infers bodies that were not reached because their node failed, from the declared types of their inputs.
 void Inference::infer_unreached(ir::Node& node) {
   for (auto& body : node.regions) {
     if (reached_.insert(body.get()).second) static_cast<void>(infer(*body).ok());
@@ -251,7 +251,7 @@ Status Inference::infer_with_record(ir::Node& node) {
   InlineVector<const Shape*, kUsual> known_symbols(inputs);
   std::vector<Type> forgotten;
   if (forgets_sizes_) forgotten.reserve(inputs);
-  // onnx looks at no contents when it looks at bodies.
+  // onnx ignores contents when it infers bodies.
   const bool sees_contents = !as_onnx() || node.op->control == Control::kNone;
   bool containers = false;
   for (size_t i = 0; i < inputs; ++i) {
@@ -303,9 +303,9 @@ Status Inference::take_type(ir::Value* value, Type&& inferred) {
   if (as_onnx()) {
     forget_expressions(inferred);
   } else if (inferred.is_tensor() && inferred.element == ElementType::kUndefined) {
-    // What is made of unknown things; a declared type says more.
+    // The operands were unknown; a declared type says more.
     if (options_.keep_declared && declared(value).is_tensor()) inferred.element = declared(value).element;
-    const bool is_nothing = !inferred.has_shape || options_.fails_late;  // made of what fails
+    const bool is_nothing = !inferred.has_shape || options_.fails_late;  // the operand's node will fail in the run
     if (inferred.element == ElementType::kUndefined && is_nothing) inferred = Type();
   }
   if (options_.name_unknowns) name_unknowns(value, inferred);
@@ -326,7 +326,7 @@ Status Inference::take_type(ir::Value* value, Type&& inferred) {
                  inferred.to_string());
   } else {
     value->type = std::move(inferred);
-    disbelieve(value);  // wrong once (for a first trip, say), it is not believed again
+    disbelieve(value);  // a declaration that was wrong once, such as for a first iteration, is not used again
   }
   return {};
 }
@@ -398,7 +398,7 @@ void Inference::share_facts(const ir::Value* from, const ir::Value* to) {
 
 namespace {
 
-// The tensor that `symbols` spell out, if they are all numbers.
+// The tensor of `symbols` if all are numbers.
 bool tensor_of_symbols(const Type& type, const Shape& symbols, Tensor& tensor) {
   if (!type.is_concrete() || !is_known(symbols)) return false;
   const Dims dims = known_dims(type.shape);
@@ -448,7 +448,7 @@ void Inference::fold(ir::Node& node) {
   if (!wanted || !worth_folding(inputs, types)) return;
   if (!folding_) folding_.emplace(options_.fold_limits);
   const auto results = folding_->evaluate(node, inputs);
-  if (!results) return;  // the run will say why, if it gets here
+  if (!results) return;  // the run reports the error if it gets here
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] && (*results)[i].is_tensor()) {
       const Tensor& t = (*results)[i].tensor();

@@ -1,5 +1,5 @@
-// Each function here stands for a difference that onnx's own test collection shows. It either changes what the record
-// gets to see, or answers by itself.
+// Each function here covers a difference that onnx's own test collection shows. It changes what the operator's
+// inference sees, or replaces it.
 #include "infer/onnx_rules.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace treadle {
 
 namespace {
 
-// A context whose inputs can be hidden.
+// A context with hidden inputs.
 class Edited {
  public:
   explicit Edited(const InferContext& c)
@@ -25,7 +25,7 @@ class Edited {
         symbols_(c.symbols.begin(), c.symbols.end()),
         context_{c.node, types_, values_, symbols_, c.outputs, c.output_symbols, c.output_symbols_known, c.bodies} {}
 
-  // As if the input were left out.
+  // Hides an input as if it were left out.
   Edited& drop(size_t i) {
     if (i < types_.size()) types_[i] = nullptr;
     return hide_contents(i);
@@ -60,7 +60,7 @@ Status refuse(std::string_view what) {
   return error(Code::kInvalidModel, "{}", what);
 }
 
-// Without attribute kernel_shape every size of the weights' window has to be known.
+// Without attribute kernel_shape, all sizes of the weights' window must be known.
 bool lacks_window(const InferContext& c, size_t weights) {
   const Shape* w = c.shape(weights);
   if (c.attributes().has("kernel_shape") || !w) return !w && !c.attributes().has("kernel_shape");
@@ -70,7 +70,7 @@ bool lacks_window(const InferContext& c, size_t weights) {
   return false;
 }
 
-// Groups are not compared with channels.
+// Does not compare groups with channels.
 Status infer_conv_channels_apart(InferContext& c, size_t weights) {
   const Type* given = weights < c.inputs.size() ? c.inputs[weights] : nullptr;
   if (!given || !given->has_shape || given->shape.size() < 2) return c.node.op->infer(c);
@@ -104,7 +104,7 @@ Status infer_conv_transpose(InferContext& c) {
   return lacks_window(c, 1) ? element_only(c, c.element(0)) : c.node.op->infer(c);
 }
 
-// Sizes come from hidden_size, not from the weights.
+// Takes sizes from hidden_size, not from the weights.
 Status infer_recurrent(InferContext& c) {
   if (!c.attributes().has("hidden_size")) return c.node.op->infer(c);
   Edited edited(c);
@@ -116,7 +116,7 @@ Status infer_if(InferContext& c) {
   return Edited(c).hide_shape(0).infer();
 }
 
-// Frames are onesided only when the attribute says so.
+// Frames are onesided only if the attribute says so.
 Status infer_stft(InferContext& c) {
   const Shape *signal = c.shape(0), *window = c.shape(2);
   const auto step = c.dims_value(1), given = c.dims_value(3);
@@ -160,7 +160,7 @@ Status infer_top_k(InferContext& c) {
   return {};
 }
 
-// Axes and steps of unknown rank are taken for left out; without both starts and ends nothing keeps its size.
+// Treats axes and steps of unknown rank as left out. Without both starts and ends, all sizes are unknown.
 Status infer_slice(InferContext& c) {
   if (c.version() < 10) return c.node.op->infer(c);
   if (!c.dims_value(1) || !c.dims_value(2)) {
@@ -183,7 +183,7 @@ Status require_rank(InferContext& c) {
   return c.node.op->infer(c);
 }
 
-// Terms that have an ellipsis give it as many axes each.
+// All terms with an ellipsis must have the same number of axes for it.
 Status infer_einsum(InferContext& c) {
   std::string_view equation = c.attributes().get_string("equation");
   equation = equation.substr(0, equation.find("->"));
@@ -200,12 +200,12 @@ Status infer_einsum(InferContext& c) {
   return c.node.op->infer(c);
 }
 
-// Boxes are not held against scores.
+// Does not compare boxes with scores.
 Status infer_non_max_suppression(InferContext& c) {
   return Edited(c).hide_shape(0).hide_shape(1).infer();
 }
 
-// fmod is not held against the type.
+// Does not compare fmod with the type.
 Status infer_mod(InferContext& c) {
   return infer_broadcast(c);
 }
@@ -233,7 +233,7 @@ Status infer_one_hot(InferContext& c) {
   return c.node.op->infer(c);
 }
 
-// Sizes are multiplied in double precision.
+// Multiplies sizes in double precision.
 Status infer_resize(InferContext& c) {
   TREADLE_TRY(c.node.op->infer(c));
   const size_t place = c.version() < 11 ? 1 : 2;
@@ -251,7 +251,7 @@ Status infer_resize(InferContext& c) {
   return {};
 }
 
-// Sums and products of names are no names, even where they cancel.
+// Sums and products of names become unknown, even if they cancel.
 Status infer_parts(InferContext& c) {
   TREADLE_TRY(c.node.op->infer(c));
   const Shape* x = c.shape(0);
@@ -265,27 +265,27 @@ Status infer_parts(InferContext& c) {
   return {};
 }
 
-// Axes that are not known leave no rank.
+// Unknown axes leave the rank unknown.
 template <size_t kAxes>
 Status infer_with_axes(InferContext& c) {
   const bool unknown = c.has_input(kAxes) && !c.dims_value(kAxes);
   return unknown ? element_only(c, c.element(0)) : c.node.op->infer(c);
 }
 
-// The graphs that change scores and probabilities are left as they are declared.
+// Leaves the graphs that change scores and probabilities as declared.
 Status infer_flex_attention(InferContext& c) {
   InferContext inner{c.node, c.inputs, c.values, c.symbols, c.outputs, c.output_symbols, c.output_symbols_known};
   return c.node.op->infer(inner);
 }
 
-// Whatever its type, the first input's is the output's.
+// The output has the first input's type, even if that is not a string.
 Status infer_string_concat(InferContext& c) {
   TREADLE_TRY(c.node.op->infer(c));
   c.outputs[0].element = c.element(0);
   return {};
 }
 
-// Lists have to be of equal lengths; what they make of trees is not looked at.
+// Lists must have equal lengths; the trees are not checked.
 Status infer_tree_ensemble(InferContext& c) {
   const ir::Attributes& a = c.attributes();
   const size_t nodes = a.get_ints("nodes_featureids").size();

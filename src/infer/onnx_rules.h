@@ -1,11 +1,11 @@
 #pragma once
-// Inference as the onnx package (release 1.23) does it, for comparing with it.
+// Inference with the results of the onnx package (release 1.23), for comparison.
 
 #include "op/context.h"
 
 namespace treadle {
 
-// Infers through the node's record but for the operators on which onnx concludes less, refuses more or refuses less.
+// Infers by the node's record, except for operators on which onnx concludes less, or refuses more or less.
 Status infer_as_onnx(InferContext& context);
 
 }  // namespace treadle

@@ -124,7 +124,7 @@ std::vector<Attribute>& Attributes::own() {
     list_ = std::make_shared<std::vector<Attribute>>();
   } else if (list_.use_count() > 1) {
     auto copy = std::make_shared<std::vector<Attribute>>();
-    copy->reserve(list_->size() + 2);  // copies are made to be added to
+    copy->reserve(list_->size() + 2);  // a list is copied in order to add to it
     copy->assign(list_->begin(), list_->end());
     list_ = std::move(copy);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Attributes of a node, apart from graphs (those are Regions of the node).
+// Attributes of a node. Attributes that are graphs are Regions of the node instead.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace treadle::ir {
 
-// Numbers of AttributeProto.AttributeType.
+// The numbers of AttributeProto.AttributeType.
 enum class AttributeKind : uint8_t {
   kUndefined = 0,
   kFloat = 1,
@@ -33,7 +33,7 @@ enum class AttributeKind : uint8_t {
 
 std::string_view kind_name(AttributeKind kind);  // "int", "floats", ...
 
-// A value held elsewhere, so that attributes are small; copies share it.
+// A value on the heap, which keeps attributes small. Copies share it.
 template <class T>
 class Held {
  public:
@@ -44,10 +44,10 @@ class Held {
   std::shared_ptr<const T> value_;
 };
 
-// What every file with an operator includes: members that need the variant's own functions are in attribute.cc, where
-// they are compiled once.
+// Every file with an operator includes this header, so members that need the variant's functions are compiled once, in
+// attribute.cc.
 struct Attribute {
-  // Sparse tensors are held dense.
+  // Sparse tensors are stored as dense ones.
   using Value = std::variant<std::monostate, float, int64_t, std::string, Held<Tensor>, Held<Type>, std::vector<float>,
                              std::vector<int64_t>, std::vector<std::string>, std::vector<Tensor>, std::vector<Type>>;
 
@@ -59,7 +59,7 @@ struct Attribute {
   Attribute& operator=(Attribute&&) noexcept;
   ~Attribute();
 
-  // Each for an attribute of its kind.
+  // Each is for attributes of its kind only.
   float as_float() const;
   int64_t as_int() const;
   const std::string& as_string() const;
@@ -85,8 +85,8 @@ struct Attribute {
   Value value;
 };
 
-// The attributes of one node. Defaults of the operator's version are filled in when a node is made, so a lookup that
-// finds nothing means: absent and without default. Copies share what they hold until one of them is changed.
+// The attributes of one node. A new node gets the defaults of its operator's version, so an attribute that is not found
+// is absent and has no default. Copies share their list until one of them changes.
 class Attributes {
  public:
   const Attribute* find(std::string_view name) const;
@@ -108,7 +108,7 @@ class Attributes {
  private:
   std::vector<Attribute>& own();
 
-  std::shared_ptr<std::vector<Attribute>> list_;  // null: none
+  std::shared_ptr<std::vector<Attribute>> list_;  // null: no attributes
 };
 
 }  // namespace treadle::ir

@@ -47,8 +47,7 @@ Graph::Graph() : top_(new(arena_) Region) {
 
 namespace {
 
-// Ends the bodies in `top` one after the other instead of one inside of the other, which takes stack, and asks for no
-// memory.
+// Destroys nested bodies one after the other, not recursively: that needs no stack, and no memory.
 void end_bodies(Region& top) {
   for (Region* at = &top;;) {
     while (!at->nodes.empty() && (!at->nodes.back() || at->nodes.back()->regions.empty())) at->nodes.pop_back();
@@ -124,7 +123,7 @@ void Graph::add_absent_output(Node* node) {
 
 namespace {
 
-// Where the map has what becomes of `v`, and whether it is new there.
+// The place in `map` for the copy of `v`, and whether the entry is new.
 std::pair<Value**, bool> entry_of(std::unordered_map<const Value*, Value*>& map, const Value* v) {
   const auto [it, fresh] = map.try_emplace(v, nullptr);
   return {&it->second, fresh};
@@ -133,7 +132,7 @@ std::pair<Value**, bool> entry_of(PointerMap<Value, Value*>& map, const Value* v
   return map.emplace(v);
 }
 
-// Copies regions into another graph; `map` takes values of the old graph to those of the new one.
+// Copies regions into another graph; `map` goes from values of the old graph to values of the new one.
 template <class Map>
 struct Cloner {
   Graph& to;
@@ -149,7 +148,7 @@ struct Cloner {
     return *made;
   }
 
-  // What is defined in a region is owned by it, even where its contents are known.
+  // A region owns the values that are defined in it, including constants.
   Value* define(const Value* v, Region* owner) {
     Value* made = copy(v, owner);
     if (made) made->owner = owner;
@@ -242,7 +241,7 @@ void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map) {
 uint32_t new_walk() {
   static std::atomic<uint32_t> last{0};
   const uint32_t walk = last.fetch_add(1, std::memory_order_relaxed) + 1;
-  return walk != 0 ? walk : new_walk();  // 0 is that of values that nobody has noted anything of
+  return walk != 0 ? walk : new_walk();  // 0 marks values without a note
 }
 
 size_t count_nodes(const Region& region) {

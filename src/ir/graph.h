@@ -1,6 +1,6 @@
 #pragma once
-// The graph: values, nodes and regions (bodies). SSA by pointer: a node refers to values, whichever region defined
-// them, so a captured value is an ordinary operand and shadowed names cannot be confused after import.
+// The graph: values, nodes and regions (bodies). A node refers to values by pointer, whichever region defines them. So
+// a captured value is an ordinary operand, and no names are looked up after import.
 
 #include <memory>
 #include <string>
@@ -24,22 +24,22 @@ class Graph;
 struct Node;
 struct Region;
 
-// Values, nodes and regions lie in their graph's memory, and so do the names that it gives them: making one is moving a
-// pointer. A unique_ptr to a node or region ends its life, the memory goes with the graph.
+// Values, nodes, regions and their names lie in their graph's arena, so making one moves a pointer. Destroying a node
+// or region runs its destructor; the memory is freed with the graph.
 struct InGraphMemory {
   static void* operator new(size_t bytes, Arena& arena) { return arena.allocate(bytes, alignof(std::max_align_t)); }
   static void operator delete(void*, Arena&) {}
   static void operator delete(void*) {}
 };
 
-// Defined once: by a node's output, as a region's input, or as a constant.
+// A value is defined once: by a node's output, as a region's input, or as a constant.
 struct Value {
   Name name;
   Type type;                 // declared, then refined by inference
   Node* producer = nullptr;  // null for region inputs and constants
   uint32_t output_index = 0;
   Region* owner = nullptr;  // the region whose input or node defines it; the top region for constants
-  // For one walk at a time over the graph: a number of its own, which means nothing when `walk` is another's.
+  // A note for one walk at a time over the graph. The number is valid only if `walk` is the walk's own.
   struct Note {
     uint32_t walk = 0, number = 0;
   };
@@ -49,12 +49,12 @@ struct Value {
   bool is_constant() const { return constant.defined(); }
 };
 
-// What an operator's functions see of a node: its record, resolved version and attributes.
+// The part of a node that an operator's functions see: its record, its version and its attributes.
 struct NodeInfo {
   const OpDef* op = nullptr;
-  const OpVersion* version = nullptr;  // resolved from the opset imported where the node was written
+  const OpVersion* version = nullptr;  // resolved by the opset that the model or function around the node imports
   Attributes attributes;
-  // What the operator's own `parse` made of the attributes when the node got them; copies of the node share it.
+  // The result of the operator's `parse` for these attributes. Copies of the node share it.
   std::shared_ptr<const void> parsed;
   Name name;  // unique path, e.g. "/encoder/Loop_3:body/Add_7"
   uint32_t input_count = 0;
@@ -81,22 +81,22 @@ struct Region : InGraphMemory {
   Node* parent_node = nullptr;
   Graph* graph = nullptr;
   std::vector<Value*> inputs;
-  std::vector<Value*> outputs;               // null where a pass found that nobody wants it
+  std::vector<Value*> outputs;               // null if a pass found the output unused
   std::vector<std::unique_ptr<Node>> nodes;  // topologically sorted
-  // What inference knew of `outputs` from the model alone, before the sizes of a run: a scan output without any trip
-  // takes its sizes from here. Set once, when the model is loaded or the region is built by a lowering.
+  // The types of `outputs` that inference found without knowing sizes of a run. A scan output of a loop without
+  // iterations takes its sizes from here. Set once: when the model is loaded, or when a lowering builds the region.
   std::vector<Type> output_types;
 
   Region* parent_region() const { return parent_node ? parent_node->parent : nullptr; }
-  // Whether `inner` is this region or lies within it.
+  // Whether `inner` is this region or nested in it.
   bool contains(const Region* inner) const;
 };
 
-// Values that `region` (with everything nested in it) uses and an outer region defines; constants not included.
-// Each once, in order of first use.
+// Values that `region`, nested regions included, uses and an outer region defines. Constants are left out. Each value
+// appears once, in order of first use.
 std::vector<Value*> captures(const Region& region);
 
-// What a user can read about a model (get_modelmeta).
+// Metadata of a model for its users (get_modelmeta).
 struct Metadata {
   int64_t ir_version = 0;
   std::string producer_name, producer_version, domain, description, graph_name, graph_description;
@@ -115,19 +115,19 @@ class Graph {
   Region& top() { return *top_; }
   const Region& top() const { return *top_; }
   Metadata metadata;
-  // Initialisers that are also graph inputs: the caller may override them. Parallel to `top().inputs`;
-  // an undefined tensor where the input has no default.
+  // Defaults of graph inputs: initialisers that a caller may override. Parallel to `top().inputs`; undefined for an
+  // input without a default.
   std::vector<Tensor> input_defaults;
-  std::string file;  // for messages
+  std::string file;  // name of the file, for messages
 
   Value* new_value(std::string_view name, Type type, Region* owner);
   Value* new_constant(std::string_view name, Tensor tensor);
-  // An empty region of `node`, already linked.
+  // A new empty region of `node`.
   Region* new_region(Node* node, std::string attribute);
-  // A node without inputs and outputs at position `index` (default: the end) of `region`.
+  // A new node without inputs and outputs at position `index` (default: the end) of `region`.
   Node* new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name,
                  size_t index = SIZE_MAX);
-  void add_input(Node* node, Value* value) {  // null for one left out
+  void add_input(Node* node, Value* value) {  // null for an input that is left out
     node->inputs.push_back(value);
     node->input_count = static_cast<uint32_t>(node->inputs.size());
   }
@@ -138,8 +138,8 @@ class Graph {
     return value;
   }
   void add_absent_output(Node* node);
-  // Takes over all values of `other` and returns the nodes of its top region, now belonging to `into`. The caller maps
-  // the inputs and outputs of other's top region to values of its own.
+  // Takes over all values of `other`, and returns the nodes of its top region, with `into` as their parent. The caller
+  // maps the inputs and outputs of other's top region to values of its own.
   std::vector<std::unique_ptr<Node>> splice(Graph& other, Region* into);
   // A deep copy; constants share their memory.
   std::unique_ptr<Graph> clone() const;
@@ -150,19 +150,19 @@ class Graph {
 
   Arena arena_;
   std::unique_ptr<Region> top_;
-  std::vector<Value*> values_;  // made in the arena, destroyed with the graph
+  std::vector<Value*> values_;  // in the arena; destroyed with the graph
 };
 
-// Appends copies of the nodes of `from` to `into`, which may belong to another graph. `map` takes values of the old
-// graph to those of the new one: it must hold all that `from` uses but does not define, constants aside, and gets what
-// is copied. Returns the copies of `from`'s outputs.
+// Appends copies of the nodes of `from` to `into`, which may belong to another graph. `map` goes from values of the old
+// graph to values of the new one. It must have all values that `from` uses but does not define, except constants, and
+// gets the copied values. Returns the copies of `from`'s outputs.
 std::vector<Value*> inline_region(const Region& from, Region* into, std::unordered_map<const Value*, Value*>& map);
 
-// Every use of a key, in every region, becomes a use of what it maps to (followed through chains).
+// Replaces every use of a key, in all regions, by its value in the map, followed through chains.
 void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map);
-void replace_uses(Region& region, const std::unordered_map<Value*, Value*>& map);  // nested regions included
-void replace_uses(Node& node, const std::unordered_map<Value*, Value*>& map);      // its regions included
-size_t count_nodes(const Region& region);                                          // nested ones included
+void replace_uses(Region& region, const std::unordered_map<Value*, Value*>& map);  // including nested regions
+void replace_uses(Node& node, const std::unordered_map<Value*, Value*>& map);      // including its regions
+size_t count_nodes(const Region& region);                                          // including nested regions
 
 // Calls `fn(Node&)` for each node of `region` and of the regions nested in it, outer first.
 template <class Fn>
@@ -181,11 +181,11 @@ void for_each_node(const Region& region, Fn&& fn) {
   }
 }
 
-// For Value::Note::walk: a number that no walk has had, until there have been four billion.
+// A new number for Value::Note::walk; it repeats after four billion walks.
 uint32_t new_walk();
 
-// Checks what every pass must keep: definitions before uses, links both ways, no use of a value of a region that is not
-// around the user. kInternal with the place of the first violation.
+// Checks the invariants of graphs: definitions precede uses, links agree in both directions, and no node uses a value
+// of a region that is not around the node. Errors: kInternal with the place of the first violation.
 Status verify(const Graph& graph);
 
 }  // namespace treadle::ir

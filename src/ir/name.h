@@ -1,5 +1,6 @@
 #pragma once
-// The name of a value or node: characters of its own, or borrowed from memory that outlives it (the graph's arena).
+// The name of a value or node. It owns its characters, or borrows them from memory that outlives it (the graph's
+// arena).
 
 #include <fmt/core.h>
 
@@ -12,7 +13,7 @@
 
 namespace treadle::ir {
 
-// Copies have characters of their own, so they may outlive the graph; moving hands over what there is.
+// A copy owns its characters, so it may outlive the graph. Moving keeps borrowed ones.
 class Name {
  public:
   Name() = default;
@@ -83,7 +84,7 @@ class Name {
 
 }  // namespace treadle::ir
 
-// Written out, for fmt::formatter<fmt::string_view> needs the whole of fmt/format.h wherever a name is put into a text.
+// Written by hand: fmt::formatter<fmt::string_view> would make every file that formats a name include fmt/format.h.
 template <>
 struct fmt::formatter<treadle::ir::Name> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }

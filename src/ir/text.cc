@@ -29,7 +29,8 @@ bool continues_character(char c) {
   return (static_cast<uint8_t>(c) & 0xc0) == 0x80;
 }
 
-// Where the n characters before or after `position` begin or end, within [begin, end) and between characters.
+// The position at most n characters before or after `position`, at a boundary between characters, and not beyond
+// `limit`.
 size_t excerpt_edge(std::string_view text, size_t position, size_t limit) {
   while (position != limit && continues_character(text[position])) position < limit ? ++position : --position;
   return position;

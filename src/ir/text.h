@@ -1,7 +1,8 @@
 #pragma once
-// ONNX text <-> messages: the syntax of the onnx package, and what it lacks in a form that the package skips or that
-// its syntax leaves free (docs/text.md has the grammar). What is printed here reads back as the same message, down to
-// unknown fields and to which empty texts are there; what needs no extension, the onnx package reads as well.
+// ONNX text <-> messages. The syntax is that of the onnx package. Parts of messages for which it has no words use a
+// form that the onnx package skips, or that its syntax allows (docs/text.md has the grammar). Printed text parses to
+// the same message, including unknown fields and empty texts. The onnx package can read the text of a message that
+// needs no extension.
 
 #include <deque>
 #include <string>
@@ -11,35 +12,35 @@
 
 namespace treadle::ir {
 
-// Holds what a message that was read from a text points to, besides the text itself: unescaped strings, packed numbers.
+// Owns memory that a message parsed from text points to, besides the text itself: unescaped strings, packed numbers.
 class TextStorage {
  public:
   std::string_view keep(std::string_view text) { return arena_.copy(text); }
-  Arena& arena() { return arena_; }  // of the messages
+  Arena& arena() { return arena_; }  // for the messages
 
  private:
   Arena arena_;
 };
 
-// Text and `storage` must outlive the message. Errors: kInvalidFile with `line:column` as place and the line itself,
-// marked, in the message; kLimit where nesting or the memory for the structure exceed `limits`.
-// Message: ModelProto, GraphProto, FunctionProto or NodeProto.
+// The text and `storage` must outlive the message. Errors: kInvalidFile with `line:column` as place and the marked line
+// in the message; kLimit if nesting or the memory for the structure exceeds `limits`. Message: ModelProto, GraphProto,
+// FunctionProto or NodeProto.
 template <class Message>
 Result<Message> parse_text(std::string_view text, TextStorage& storage, wire::Limits limits = {});
 
 struct TextOptions {
-  int64_t max_elements = -1;  // tensors with more are printed without their values, `...`; negative: no limit
+  int64_t max_elements = -1;  // larger tensors are printed with `...` for their values; negative: no limit
 };
 
 template <class Message>
 std::string print_text(const Message& message, const TextOptions& options = {});
 
-// Where in a text an error is, as "line:column", the column in characters; and that line with a mark under `length`
-// bytes of it, to be put behind a message. Of long lines the part around it.
+// The position of an error as "line:column", with the column in characters. And the line with a mark under `length`
+// bytes, to be put behind a message; a long line is cut around the position.
 std::string text_position(std::string_view text, size_t position);
 std::string text_excerpt(std::string_view text, size_t position, size_t length = 1);
 
-// A text or a serialised message? Messages have control characters among their first bytes, texts have none.
+// Whether bytes are a text, not a serialised message: messages have control characters among their first bytes.
 bool looks_like_text(std::string_view bytes);
 
 }  // namespace treadle::ir

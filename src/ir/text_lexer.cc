@@ -142,7 +142,7 @@ void TextLexer::skip_space() {
   }
 }
 
-// A comment that does not begin with the name of an annotation is a comment.
+// A comment is an annotation only if it begins with the name of one.
 void TextLexer::read_notes(size_t line_end) {
   if (failed_) return;
   TextLexer line(text_.substr(0, line_end), storage_, limits_);
@@ -164,7 +164,7 @@ void TextLexer::read_notes(size_t line_end) {
   if (!line.ok()) fail_at(line.error_position_, std::move(line.message_), line.code_);
 }
 
-// `read` ends with the word of the annotation.
+// `read` ends with the name of the annotation.
 bool TextLexer::read_note(std::string_view read) {
   size_t begin = read.size();
   while (begin > 0 && is(read[begin - 1], kLetter | kDigit)) --begin;
@@ -417,7 +417,7 @@ bool read_integer(std::string_view text, T& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-// nan(0x7fc00001): the bits of a NaN that is not the usual one.
+// Reads the bits of an unusual NaN, such as nan(0x7fc00001).
 template <class T>
 bool read_nan_bits(std::string_view text, T& value) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -438,7 +438,7 @@ bool read_real(std::string_view text, T& value) {
   const auto result = std::from_chars(text.data(), end, value);
   if (result.ptr != end) return false;
   if (result.ec == std::errc()) return true;
-  // Out of range: rounded where that is towards zero, refused where it is towards infinity.
+  // Out of range: a number too close to zero is rounded, one too large is refused.
   long double wide = 0;
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): up to end
   if (std::from_chars(text.data(), end, wide).ec != std::errc() || std::abs(wide) > 1) return false;

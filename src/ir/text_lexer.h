@@ -1,6 +1,6 @@
 #pragma once
-// Words, numbers, strings and annotations of ONNX text. The first error sticks: every function gives false (or nothing)
-// from then on, and take_status() tells where it was and shows the line.
+// Words, numbers, strings and annotations of ONNX text. After the first error every function returns false or nothing,
+// and take_status() returns the error with its position and line.
 
 #include <cstdint>
 #include <string_view>
@@ -10,17 +10,17 @@
 
 namespace treadle::ir {
 
-// What the syntax of the onnx package has no words for stands in comments that begin with `#@`, before the element that
-// it is about: `#@ doc_string: "adds", metadata_props: ["k": "v"]`.
+// An annotation is a comment that begins with `#@` and stands in front of an element: `#@ doc_string: "adds",
+// metadata_props: ["k": "v"]`. Annotations hold parts of messages for which the onnx package's syntax has no words.
 struct TextNotes {
   enum Key : uint32_t {
-    kExact = 1 << 0,          // of a whole text: empty names and domains are absent
-    kExactOpsets = 1 << 1,    // of a whole text: empty domains of operator sets are absent
+    kExact = 1 << 0,          // of a whole text: empty names and domains are absent in the messages
+    kExactOpsets = 1 << 1,    // of a whole text: empty domains of operator sets are absent in the messages
     kRaw = 1 << 2,            // of a whole text, or of a tensor: numbers are raw_data
-    kTyped = 1 << 3,          // of a tensor: they are not
-    kUntyped = 1 << 4,        // of an attribute or tensor: its message does not say the type
-    kAbsent = 1 << 5,         // of an attribute: its message does not have the value
-    kDocString = 1 << 6,      // everything from here on has a value
+    kTyped = 1 << 3,          // of a tensor: numbers are in typed fields
+    kUntyped = 1 << 4,        // of an attribute or tensor: its message lacks the type
+    kAbsent = 1 << 5,         // of an attribute: its message lacks the value
+    kDocString = 1 << 6,      // this key and those below have a value
     kMetadata = 1 << 7,       //
     kDenotation = 1 << 8,     // of a value's type
     kDimensions = 1 << 9,     // of a value: the denotations of its dimensions
@@ -38,7 +38,7 @@ struct TextNotes {
   bool has(Key key) const { return keys & key; }
   wire::List<wire::StringStringEntry> take_metadata() { return metadata; }
 };
-std::string_view attribute_kind_name(int32_t kind);  // "floats"; empty for what is none
+std::string_view attribute_kind_name(int32_t kind);  // "floats"; empty for other numbers
 std::string_view note_name(uint32_t key);
 
 struct TextNumber {
@@ -46,9 +46,9 @@ struct TextNumber {
   bool real = false;  // with a point or exponent, or not finite
 };
 
-// [A-Za-z_][A-Za-z0-9_]*, what needs no quotes.
+// Whether the text has the form [A-Za-z_][A-Za-z0-9_]*, which needs no quotes.
 bool is_text_word(std::string_view text);
-// inf, infinity, nan in any case.
+// Whether the word is inf, infinity or nan, in any case.
 bool is_real_word(std::string_view word);
 
 class TextLexer {
@@ -56,28 +56,29 @@ class TextLexer {
   TextLexer(std::string_view text, TextStorage& storage, wire::Limits limits)
       : text_(text), storage_(storage), limits_(limits) {}
 
-  // Errors. `what` says what would have been right: "a name".
+  // Errors. `what`: the expected element, such as "a name".
   bool ok() const { return !failed_; }
   bool fail_at(size_t position, std::string message, Code code = Code::kInvalidFile);
   bool expected(std::string_view what);
   Status take_status() const;
-  // Accounts for memory of the structure that is built.
+  // Counts memory of the structure that is built.
   bool charge(size_t bytes);
 
   size_t position() const { return position_; }
   void rewind(size_t position) { position_ = position; }
   char peek();  // the first character of the next token; 0 at the end
   bool at_end() { return peek() == '\0' && position_ == text_.size(); }
-  bool touches(char c) const { return position_ < text_.size() && text_[position_] == c; }  // with no space before it
+  // Whether `c` follows directly, without space
+  bool touches(char c) const { return position_ < text_.size() && text_[position_] == c; }
 
-  bool match(char c);  // takes it if it is next
+  bool match(char c);  // takes the character if it is next
   bool expect(char c);
   bool arrow();                   // =>
   bool match_ellipsis();          // ...
-  std::string_view word();        // empty if none is next
-  std::string_view loose_word();  // which may have `-` and begin with a digit
+  std::string_view word();        // empty if no word is next
+  std::string_view loose_word();  // a word that may contain `-` and begin with a digit
   std::string_view peek_word();
-  char peek_after(std::string_view word) const;  // the character after a word that is next; 0 at the end
+  char peek_after(std::string_view word) const;  // the character behind `word`, which is next; 0 at the end
   bool next_is_string();
   bool string(std::string_view& value);
   bool next_is_real_word();
@@ -100,9 +101,9 @@ class TextLexer {
     }
   }
 
-  // The annotations before the next token; those that are not in `allowed` are an error.
+  // The annotations in front of the next token. Errors: an annotation that is not in `allowed`.
   TextNotes take_notes(uint32_t allowed, std::string_view element);
-  // Whether the token that was looked at last has annotations before it.
+  // Whether there are annotations in front of the token that was looked at last.
   bool has_notes() const { return notes_.keys != 0; }
 
   TextStorage& storage() { return storage_; }

@@ -1,13 +1,13 @@
 #pragma once
-// How the elements of tensors stand in ONNX text.
+// How ONNX text represents elements of tensors.
 
 #include "base/float_formats.h"
 #include "type/element_type.h"
 
 namespace treadle::ir {
 
-// Bytes in raw_data per number in the text; 0 for types whose values are no numbers. Complex elements are two numbers.
-// Of elements narrower than a byte the text has the bytes that they are packed in.
+// Bytes of raw_data per number in the text; 0 for types without numbers. A complex element is two numbers. Elements
+// narrower than a byte appear as the bytes into which they are packed.
 inline size_t raw_width(ElementType type) {
   const ElementTypeInfo& about = info(type);
   if (about.type_class == TypeClass::kString) return 0;
@@ -15,7 +15,7 @@ inline size_t raw_width(ElementType type) {
   return (about.file_bits + 7u) / 8u;
 }
 
-// The bits of a 16- or 8-bit float that is nearest to a value; false for other types.
+// The bits of the 16- or 8-bit float nearest to a value; false for other types.
 inline bool narrow_float_bits(ElementType type, float value, int64_t& bits) {
   switch (type) {
     case ElementType::kFloat16:

@@ -17,7 +17,7 @@ constexpr uint32_t kFunctionKeys = TextNotes::kMetadata | TextNotes::kFields;
 
 TextParser::Level::Level(TextParser& parser) : parser_(parser) {
   const int limit = parser.lexer_.limits().depth;
-  constexpr int kPerBody = 3;  // levels
+  constexpr int kPerBody = 3;  // levels per body
   if (const auto bodies = static_cast<size_t>(parser.depth_ / kPerBody); bodies > 1 && !has_stack_for(bodies)) {
     parser.lexer_.fail_at(parser.lexer_.position(), treadle::too_deep(bodies).message(), Code::kLimit);
   }
@@ -162,7 +162,7 @@ bool TextParser::function_header(wire::FunctionProto& function) {
   return lexer_.expect('>');
 }
 
-// Names of attributes; those with a value are a default.
+// Names of attributes. One with a value is an attribute with a default.
 bool TextParser::function_attributes(wire::FunctionProto& function) {
   if (!lexer_.match('<') || lexer_.match('>')) return lexer_.ok();
   do {
@@ -182,7 +182,7 @@ bool TextParser::function_attributes(wire::FunctionProto& function) {
   return lexer_.expect('>');
 }
 
-// Names, some with a type, which is then that of a value.
+// Names. One with a type also becomes a value info.
 bool TextParser::function_names(wire::List<std::string_view>& list, wire::List<wire::ValueInfoProto>& infos) {
   if (!lexer_.expect('(')) return false;
   if (lexer_.match(')')) return true;
@@ -213,7 +213,7 @@ bool TextParser::graph(wire::GraphProto& graph) {
          value_infos('(', graph.outputs, ')') && graph_values(graph) && nodes(graph.nodes) && add_fields(notes, graph);
 }
 
-// Inputs, some with a default, which is then an initializer of that name. The parentheses may be missing.
+// Inputs. A default becomes an initializer with the input's name. The parentheses may be missing.
 bool TextParser::graph_inputs(wire::GraphProto& graph) {
   if (!lexer_.match('(')) return lexer_.ok();
   if (lexer_.match(')')) return true;
@@ -233,7 +233,7 @@ bool TextParser::graph_inputs(wire::GraphProto& graph) {
   return lexer_.expect(')');
 }
 
-// Initializers, and types of inner values.
+// Initializers and value infos.
 bool TextParser::graph_values(wire::GraphProto& graph) {
   if (!lexer_.match('<') || lexer_.match('>')) return lexer_.ok();
   do {
@@ -259,7 +259,7 @@ bool TextParser::graph_values(wire::GraphProto& graph) {
       wire::SparseTensorProto* tensor = append(graph.sparse_initializers);
       if (!tensor || !belongs(notes, TextNotes::kFields, "a sparse tensor")) return false;
       if (!sparse_tensor_rest(notes, *value.type->sparse_tensor, at, *tensor)) return false;
-      // Whether an empty one is there is said with the values.
+      // For an empty name, an annotation on the values says whether it is present.
       if (!value.name.empty()) tensor->values.name = value.name;
     } else {
       return lexer_.expected("a comma: only tensors can have a value here");
@@ -308,12 +308,12 @@ bool TextParser::node(wire::NodeProto& node) {
       !lexer_.expect(')')) {
     return false;
   }
-  // Attributes stand before or after the inputs; graphs read better behind.
+  // Attributes may precede or follow the inputs. Graphs are easier to read behind the inputs.
   if (node.attributes.empty() && lexer_.peek() == '<' && !attributes(node.attributes)) return false;
   return add_fields(notes, node);
 }
 
-// domain.name:overload, where parts may be quoted. `.name` says that the domain is empty.
+// domain.name:overload, whose parts may be quoted. `.name` has an empty domain.
 bool TextParser::operator_name(wire::NodeProto& node) {
   std::string_view part;
   std::string domain;
@@ -329,7 +329,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
   if (!has_domain) {
     set_name(kPresent, node.domain);
   } else {
-    // Nodes of one domain mostly follow each other.
+    // Successive nodes mostly have the same domain.
     if (!last_domain_.data() || last_domain_ != domain) last_domain_ = lexer_.storage().keep(domain);
     node.domain = last_domain_;
   }
@@ -337,7 +337,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
   return part_of_name(node.overload) || lexer_.expected("the overload of the function");
 }
 
-// Names between commas; one may be missing (`A (, x)`), and then is empty.
+// Names between commas. A missing one (`A (, x)`) is empty.
 bool TextParser::names(wire::List<std::string_view>& list) {
   while (true) {
     std::string_view value = kPresent;

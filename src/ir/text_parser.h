@@ -1,5 +1,5 @@
 #pragma once
-// ONNX text -> messages, by recursive descent. Functions give false after an error, which the lexer holds.
+// ONNX text -> messages, by recursive descent. Functions return false after an error; the lexer holds the error.
 
 #include <cstdint>
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace treadle::ir {
 
-// An empty text that is there, which a file keeps; one without data() is absent.
+// A text that is present but empty, which a file keeps. A text without data() is absent.
 inline constexpr std::string_view kPresent = "";
 
 class TextParser {
  public:
   TextParser(std::string_view text, TextStorage& storage, wire::Limits limits) : lexer_(text, storage, limits) {}
 
-  // The whole text.
+  // Parses the whole text.
   bool parse(wire::ModelProto& model);
   bool parse(wire::GraphProto& graph);
   bool parse(wire::FunctionProto& function);
@@ -34,7 +34,7 @@ class TextParser {
   static constexpr uint32_t kTensorKeys = TextNotes::kRaw | TextNotes::kTyped | TextNotes::kUntyped |
                                           TextNotes::kDocString | TextNotes::kMetadata | TextNotes::kFields;
 
-  // Messages inside messages; a level of text is counted as its messages are in a file.
+  // One level of nested messages. A level of text counts as many levels as its messages do in a file.
   class Level {
    public:
     explicit Level(TextParser& parser);
@@ -47,7 +47,7 @@ class TextParser {
   };
 
   bool end();
-  // The annotations of the next element; before the first one also those of the whole text.
+  // The annotations of the next element; for the first element also those of the whole text.
   TextNotes take_notes(uint32_t allowed, std::string_view element);
   bool belongs(const TextNotes& notes, uint32_t allowed, std::string_view element);
 
@@ -118,28 +118,28 @@ class TextParser {
   bool sparse_tensor_rest(const TextNotes& notes, const wire::TensorTypeProto& type, size_t at,
                           wire::SparseTensorProto& tensor);
 
-  // Appends an element for the caller to fill, accounted for; null after an error.
+  // Appends an element for the caller to fill, and counts its memory; null after an error.
   template <class T>
   T* append(wire::List<T>& list) {
     return lexer_.charge(sizeof(T)) ? &list.add(arena()) : nullptr;
   }
-  // A message of its own in the arena.
+  // A message in the arena.
   template <class T>
   T* make(const T& message = {}) {
     return arena().template make<T>(message);
   }
   Arena& arena() { return lexer_.storage().arena(); }
-  // Merges the fields that an annotation has as bytes.
+  // Merges fields that an annotation holds as bytes.
   template <class Message>
   bool add_fields(const TextNotes& notes, Message& message);
 
   TextLexer lexer_;
   std::string_view last_domain_;
   int depth_ = 0;
-  bool first_ = true;          // nothing has been read yet
-  bool exact_ = false;         // names that are empty are absent
-  bool exact_opsets_ = false;  // so are the domains of operator sets
-  bool raw_ = false;           // tensors are raw_data unless they say otherwise
+  bool first_ = true;          // no element has been read yet
+  bool exact_ = false;         // empty names are absent
+  bool exact_opsets_ = false;  // empty domains of operator sets are absent
+  bool raw_ = false;           // tensors are raw_data unless their annotation says otherwise
 };
 
 template <class Message>

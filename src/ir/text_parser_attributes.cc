@@ -10,10 +10,10 @@ namespace {
 
 struct Kind {
   std::string_view name;
-  int32_t list;  // of such values; itself for lists
+  int32_t list;  // the kind of lists of such values; for a list, itself
 };
 
-// By AttributeProto.AttributeType.
+// By number of AttributeProto.AttributeType.
 constexpr Kind kKinds[] = {{"", 0},
                            {"float", AttributeProto::kFloats},
                            {"int", AttributeProto::kInts},
@@ -31,7 +31,7 @@ constexpr Kind kKinds[] = {{"", 0},
                            {"type_protos", AttributeProto::kTypeProtos}};
 constexpr int32_t kKindCount = static_cast<int32_t>(std::size(kKinds));
 
-// What a list of this type consists of; the type itself for single values.
+// The kind of a list's elements; for a single value, the kind itself.
 int32_t element_kind(int32_t kind) {
   for (int32_t i = 1; i < kKindCount; ++i) {
     if (i != kind && kKinds[i].list == kind) return i;
@@ -68,7 +68,7 @@ bool TextParser::attribute(AttributeProto& attribute) {
 }
 
 bool TextParser::attribute_rest(const TextNotes& notes, AttributeProto& attribute) {
-  if (attribute.name.empty()) attribute.name = {};  // one that is there says so in `fields`
+  if (attribute.name.empty()) attribute.name = {};  // if the name is present but empty, it is in `fields`
   if (!attribute_type(attribute) || !lexer_.expect('=') || !attribute_value(attribute)) return false;
   attribute.doc_string = notes.doc_string;
   if (notes.has(TextNotes::kUntyped)) attribute.type = {};
@@ -120,10 +120,10 @@ bool TextParser::next_is_number() {
   return next == '-' || (next >= '0' && next <= '9') || lexer_.next_is_real_word();
 }
 
-// Whether a string that is next names a graph.
+// Whether the next string is the name of a graph.
 bool TextParser::next_is_graph(int32_t declared) {
   if (declared != 0) return declared == AttributeProto::kGraph;
-  if (lexer_.has_notes()) return true;  // plain strings have none
+  if (lexer_.has_notes()) return true;  // only graphs have annotations here
   const size_t begin = lexer_.position();
   std::string_view ignored;
   const bool result = lexer_.string(ignored) && (lexer_.peek() == '(' || lexer_.peek() == '=');
@@ -131,7 +131,7 @@ bool TextParser::next_is_graph(int32_t declared) {
   return result;
 }
 
-// Reads a value and says of which kind it is; `declared` decides where the text leaves it open.
+// Reads a value and its kind. `declared`: the kind to take if the text leaves it open.
 bool TextParser::single(int32_t declared, AttributeProto& attribute) {
   if (lexer_.next_is_string() && !next_is_graph(declared)) {
     attribute.type = AttributeProto::kString;
@@ -158,7 +158,7 @@ bool TextParser::single_number(int32_t declared, AttributeProto& attribute) {
   return lexer_.integer(number, at, attribute.i.emplace());
 }
 
-// What begins with a type is that type, or a tensor if contents follow.
+// A value that begins with a type is a type, or a tensor if contents follow.
 bool TextParser::single_typed(AttributeProto& attribute) {
   TextNotes notes = take_notes(kTensorKeys, "a tensor");
   const size_t at = lexer_.position();

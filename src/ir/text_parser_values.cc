@@ -25,7 +25,7 @@ bool TextParser::quotable(std::string_view& value, std::string_view what) {
   return !value.empty() || lexer_.expected(what);
 }
 
-// Names of attributes, operators and domains, which others write without quotes even where they have `-`.
+// Names of attributes, operators and domains. Other programs write them without quotes even if they contain `-`.
 bool TextParser::part_of_name(std::string_view& value) {
   if (lexer_.next_is_string()) return lexer_.string(value);
   value = lexer_.loose_word();
@@ -63,7 +63,7 @@ bool TextParser::next_is_type() {
   const bool is_constructor =
       word == "seq" || word == "map" || word == "optional" || word == "sparse_tensor" || word == "opaque";
   if (!is_constructor && word != "undefined") return false;
-  // These are names as well, unless they are followed as a type is.
+  // These words are also names, unless the character behind them makes them a type.
   const char next = lexer_.peek_after(word);
   if (is_constructor) return next == '(';
   return next != '\0' && (std::string_view("[\"{=.").find(next) != std::string_view::npos || is_text_word({&next, 1}));
@@ -135,7 +135,7 @@ bool TextParser::shape(wire::ShapeProto& shape) {
   return lexer_.expect(']');
 }
 
-// opaque(), opaque(name), opaque(domain, name); what has dots and stands alone is a name.
+// opaque(), opaque(name) or opaque(domain, name). A single part with dots is a name.
 bool TextParser::opaque_type(wire::OpaqueTypeProto& type) {
   if (!lexer_.expect('(')) return false;
   if (lexer_.match(')')) return true;
@@ -206,7 +206,7 @@ bool TextParser::tensor(wire::TensorProto& tensor) {
   return tensor_type(type) && tensor_name(tensor.name) && tensor_rest(notes, type, at, tensor);
 }
 
-// `at`: where in the text the tensor's type stands.
+// `at`: position of the tensor's type in the text.
 bool TextParser::tensor_rest(TextNotes& notes, const wire::TensorTypeProto& type, size_t at,
                              wire::TensorProto& tensor) {
   tensor.data_type = type.elem_type;
@@ -258,7 +258,7 @@ void put_bytes(std::string& out, T value, size_t size = sizeof(T)) {
 
 }  // namespace
 
-// Calls read() for each value; read() puts it into the string that is returned, kept.
+// Calls read() for each value; read() appends the value to the string that is returned.
 template <class Read>
 bool TextParser::each_value(Read&& read, std::string_view& data) {
   if (!lexer_.expect('{')) return false;
@@ -291,8 +291,8 @@ bool TextParser::real_values(bool raw, wire::Runs<T>& field, wire::TensorProto& 
   return true;
 }
 
-// Numbers that are stored as integers: of up to 64 bits in fields of their width, narrower ones, and floats of 16 bits
-// and less, in int32_data.
+// Numbers that are stored as integers: wide ones in the field of their width; integers of less than 32 bits and narrow
+// floats in int32_data.
 template <class T>
 bool TextParser::integer_values(bool raw, wire::Runs<T>& field, wire::TensorProto& tensor) {
   using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
@@ -323,7 +323,7 @@ bool TextParser::integer_values(bool raw, wire::Runs<T>& field, wire::TensorProt
   return true;
 }
 
-// A value as it is stored. Of narrow floats the bits are written, as an integer; a number with a point is converted.
+// A value as it is stored. The text has narrow floats as integers with their bits; a number with a point is converted.
 bool TextParser::element_bits(ElementType type, uint64_t& value) {
   lexer_.peek();
   const size_t at = lexer_.position();
@@ -386,7 +386,7 @@ bool TextParser::tensor_values(bool raw, wire::TensorProto& tensor) {
   }
 }
 
-// ---- Sparse tensors: their values and where these stand.
+// ---- Sparse tensors: values and their indices
 
 bool TextParser::sparse_tensor_rest(const TextNotes& notes, const wire::TensorTypeProto& type, size_t at,
                                     wire::SparseTensorProto& sparse) {

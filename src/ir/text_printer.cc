@@ -14,7 +14,7 @@ namespace {
 constexpr int kIndent = 3;
 constexpr size_t kLineWidth = 110;
 
-// Counts what decides the style of a text.
+// Counts the properties that decide the style of a text.
 class StyleFinder {
  public:
   void visit(const wire::ModelProto& model) {
@@ -156,7 +156,7 @@ void TextPrinter::newline() {
   out_.append(static_cast<size_t>(indent_) * kIndent, ' ');
 }
 
-// ---- What the text says of a message without annotations
+// ---- Fields that the text expresses without annotations
 
 bool TextPrinter::is_plain_name(std::string_view name) const {
   return !name.empty() || (name.data() == nullptr) == style_.exact;
@@ -189,7 +189,7 @@ std::string TextPrinter::opset_imports(const wire::List<wire::OperatorSetId>& im
   return text + "]";
 }
 
-// <...> with an entry a line.
+// <...> with one entry a line.
 void TextPrinter::header(std::vector<std::string> entries) {
   out_ += '<';
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -368,7 +368,7 @@ void TextPrinter::graph_values(const wire::GraphProto& graph) {
   newline();
 }
 
-// On one line if they fit there.
+// On one line if the line is short enough.
 void TextPrinter::value_infos(char open, const wire::List<wire::ValueInfoProto>& infos, char close) {
   const size_t begin = out_.size();
   const char* separator = "";

@@ -1,7 +1,6 @@
 #pragma once
-// Messages -> ONNX text. Everything that the syntax has words for is printed; what is left of a message (unknown
-// fields, values that contradict its type, texts that are there but empty) follows as bytes in an annotation, so that
-// nothing is lost.
+// Messages -> ONNX text. Fields for which the syntax has words are printed so. The rest of a message (unknown fields,
+// values that contradict its type, empty texts) follows as bytes in an annotation, so that nothing is lost.
 
 #include <initializer_list>
 #include <span>
@@ -14,7 +13,7 @@
 
 namespace treadle::ir {
 
-// Properties of a whole text that spare annotations at its elements; see TextNotes.
+// Properties of a whole text that replace annotations at its elements; see TextNotes.
 struct TextStyle {
   bool exact = false;
   bool exact_opsets = false;
@@ -34,11 +33,11 @@ class TextPrinter {
   std::string take() { return std::move(out_); }
 
  private:
-  // The text of an annotation.
+  // Builds the text of an annotation.
   class Notes {
    public:
     void flag(std::string_view key);
-    void text(std::string_view key, std::string_view value);  // if there is one
+    void text(std::string_view key, std::string_view value);  // only if there is one
     void bytes(std::string_view key, std::string_view value);
     void metadata(std::string_view key, const wire::List<wire::StringStringEntry>& entries);
     void quantization(const wire::TensorAnnotation& annotation);
@@ -48,7 +47,7 @@ class TextPrinter {
    private:
     std::string text_;
   };
-  // The numbers of the fields that the text says.
+  // The numbers of the fields that the text expresses.
   class Fields {
    public:
     Fields(std::initializer_list<uint32_t> numbers) : numbers_(numbers) {}
@@ -76,7 +75,7 @@ class TextPrinter {
   std::string opset_imports(const wire::List<wire::OperatorSetId>& imports) const;
   bool is_plain(const wire::List<wire::OperatorSetId>& imports) const;
   bool is_plain(const wire::List<wire::StringStringEntry>& entries) const;
-  bool is_plain_name(std::string_view name) const;  // the text says whether it is there
+  bool is_plain_name(std::string_view name) const;  // whether the text shows if the name is present
   void newline();
   void notes(const Notes& notes, bool line_begins);
   template <class Message>

@@ -18,9 +18,9 @@ using wire::AttributeProto;
 
 constexpr size_t kWrapWidth = 110;
 
-// ---- What the syntax has words for
+// ---- Whether the syntax has words for a message
 
-// Of an element type; "undefined" where there is none.
+// The word for an element type; "undefined" if there is none.
 std::string_view type_word(int32_t number) {
   const ElementType type = element_type_from_number(number);
   return type == ElementType::kUndefined ? "undefined" : name(type);
@@ -30,7 +30,7 @@ bool has_word(const wire::Field<int32_t>& element) {
   return element.present() && (element == 0 || element_type_from_number(element) != ElementType::kUndefined);
 }
 
-// `denotations`: there are words for those of a value.
+// `denotations`: the message is a value's type, whose denotations have words.
 bool is_plain(const wire::TensorTypeProto& type, bool denotations = false) {
   if (!has_word(type.elem_type) || !type.unknown.empty()) return false;
   if (!type.shape) return true;
@@ -66,13 +66,13 @@ bool is_whole(const wire::Runs<T>& runs) {
   return runs.count(count);
 }
 
-// The field of an attribute that has the values of its kind; 0 for none.
+// The field of an attribute with values of its kind; 0 for none.
 uint32_t member_of(int32_t kind) {
   constexpr uint32_t kMembers[] = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 22, 23, 14, 15};
   return kind > 0 && kind < static_cast<int32_t>(std::size(kMembers)) ? kMembers[kind] : 0;
 }
 
-// The kind of the only value of an attribute; 0 if there is none, or more than one.
+// The kind of an attribute's only value; 0 if there is none, or more than one.
 int32_t only_kind(const AttributeProto& a) {
   const bool there[] = {false,
                         a.f.has_value(),
@@ -116,7 +116,7 @@ bool has_value(const AttributeProto& a, int32_t kind) {
   }
 }
 
-// With a point, so that it cannot be taken for an integer.
+// Prints a point, so that the number does not read as an integer.
 void put_float(std::string& out, float value) {
   const size_t begin = out.size();
   put_number(out, value);
@@ -127,7 +127,7 @@ void put_float(std::string& out, float value) {
 
 // ---- Lists of values
 
-// Prints `print(value)` for each; lines are broken where they get long.
+// Calls `print(value)` for each value, and breaks long lines.
 template <class List, class Print>
 void TextPrinter::list(const List& values, Print&& print) {
   size_t line = out_.size();
@@ -289,7 +289,7 @@ void TextPrinter::value_info(const wire::ValueInfoProto& info, bool line_begins)
   put_name(out_, info.name);
 }
 
-// What the type itself does not say; false when that is all.
+// Collects what the type in the text does not express. False if there is nothing.
 bool TextPrinter::type_notes(const wire::TypeProto& type, Notes& own) const {
   if (!ir::is_plain(type, true)) {
     const auto bytes = wire::serialize(type);
@@ -314,7 +314,7 @@ void TextPrinter::dims(std::span<const int64_t> dims) {
   out_ += ']';
 }
 
-// The field that has the data, if the text has words for it; 0 otherwise.
+// The field with the data if the text has words for it; else 0.
 uint32_t TextPrinter::data_field(const wire::TensorProto& tensor) const {
   if (tensor.data_location == wire::TensorProto::kExternal) return is_plain(tensor.external_data) ? 13 : 0;
   const ElementType type = element_type_from_number(tensor.data_type);
@@ -347,7 +347,7 @@ uint32_t TextPrinter::data_field(const wire::TensorProto& tensor) const {
 
 bool TextPrinter::is_left_out(const wire::TensorProto& tensor) const {
   if (options_.max_elements < 0 || tensor.data_location == wire::TensorProto::kExternal) return false;
-  // In doubt about the product it is large.
+  // An unknown product counts as large.
   int64_t count = 1;
   for (const int64_t dim : tensor.dims) {
     if (__builtin_mul_overflow(count, dim, &count)) return true;
@@ -423,8 +423,7 @@ void TextPrinter::tensor_values(const wire::TensorProto& tensor, uint32_t field)
   out_ += '}';
 }
 
-// As the typed fields have them: narrow floats by their bits, what is narrower than a byte by the bytes it is packed
-// in.
+// Prints raw data as typed fields have it: narrow floats by their bits, elements narrower than a byte by their bytes.
 void TextPrinter::raw_values(const wire::TensorProto& tensor) {
   const auto as = [&]<class Stored, class Printed>(Stored, Printed) {
     const auto each = [&](auto&& print) {

@@ -26,7 +26,7 @@ bool is_printable(std::string_view text) {
   return true;
 }
 
-// Words that mean something else where a name may stand.
+// Whether a word has a meaning of its own where a name may stand.
 bool is_reserved(std::string_view word) {
   return element_type_from_name(word) != ElementType::kUndefined || word == "undefined" || word == "seq" ||
          word == "map" || word == "optional" || word == "sparse_tensor" || word == "opaque" || word == "hex" ||

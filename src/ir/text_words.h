@@ -1,5 +1,5 @@
 #pragma once
-// How names, strings and numbers are spelled in ONNX text.
+// Spelling of names, strings and numbers in ONNX text.
 
 #include <cstdint>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace treadle::ir {
 
-void put_name(std::string& out, std::string_view name);    // quoted where it has to be
-void put_word(std::string& out, std::string_view word);    // the same where no word means something else
+void put_name(std::string& out, std::string_view name);  // in quotes if needed
+void put_word(std::string& out, std::string_view word);  // in quotes if needed, where no word has a meaning of its own
 void put_dotted(std::string& out, std::string_view name);  // a.b.c
-// In an annotation, which is one line, \n and \r stand for line ends. What is no text becomes hex"00ff".
+// In an annotation, which is one line, line ends become \n and \r. Bytes that are not UTF-8 become hex"00ff".
 void put_string(std::string& out, std::string_view text, bool in_notes = false);
 void put_pairs(std::string& out, const wire::List<wire::StringStringEntry>& pairs, bool in_notes = false);
 void put_hex(std::string& out, std::string_view bytes);
-// The shortest number that reads back the same; a NaN other than the usual ones with its bits.
+// The shortest number that parses to the same value. An unusual NaN is printed with its bits.
 void put_number(std::string& out, float value);
 void put_number(std::string& out, double value);
 void put_number(std::string& out, int64_t value);

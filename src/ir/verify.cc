@@ -14,7 +14,7 @@ class Verifier {
     if (region.graph != &graph_) return error(Code::kInternal, "a region belongs to another graph");
     std::vector<const Value*> defined;
     for (const Value* input : region.inputs) {
-      // It may be a constant: specialised graphs know the contents of some inputs.
+      // An input may be a constant: specialised graphs know the contents of some inputs.
       if (!input || input->producer) return error(Code::kInternal, "an input of a region is missing or has a producer");
       TREADLE_TRY(define(input, region, defined));
     }

@@ -10,9 +10,9 @@ namespace treadle::reference {
 
 namespace {
 
-// What a kernel says of its work is seen when it asks whether to stop; small work never asks.
-constexpr double kByteNs = 0.25;  // of operands
-constexpr double kStepNs = 2000;  // of the nodes of a lowering
+// An evaluation reports its work when it asks whether to stop. Small work never asks, so these estimates stand for it.
+constexpr double kByteNs = 0.25;  // per byte of operands
+constexpr double kStepNs = 2000;  // per node of a lowering
 
 std::shared_ptr<MemoryAccount> account_of(const FoldLimits& limits) {
   const MemoryScope* around = MemoryScope::current();
@@ -50,7 +50,7 @@ bool Folding::spend(double ns) {
   return static_cast<double>(spent_ns_.fetch_add(more, std::memory_order_relaxed) + more) <= limits_.work_ns;
 }
 
-// Of what a node is lowered to.
+// Counts the work of a lowering's nodes.
 class Folding::Steps final : public Guard {
  public:
   explicit Steps(Folding& folding) : folding_(folding) {}

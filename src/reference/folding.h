@@ -1,7 +1,7 @@
 #pragma once
-// Evaluating beforehand what depends on constants alone, within bounds: a file of a few bytes can ask for any amount
-// of it (tensors that double from node to node, a large product). What would go beyond them is not evaluated; the run
-// does it, if it gets there, under the run's limits.
+// Evaluates nodes that depend on constants alone, within limits, since a file of a few bytes can ask for any amount of
+// work (tensors that double from node to node, a large product). A node that would exceed the limits is not evaluated.
+// The run evaluates it, if it gets there, under the run's limits.
 
 #include <atomic>
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace treadle::reference {
 
-// What folding may take.
+// Limits of folding.
 struct FoldLimits {
-  size_t bytes = size_t{32} << 20;  // of what its results hold at a time; 0: as much as there is
-  double work_ns = 500e6;           // of all evaluations together, as kernels estimate what they do; 0: any
+  size_t bytes = size_t{32} << 20;  // bytes of all results at a time; 0: no limit
+  double work_ns = 500e6;           // of all evaluations together, by the kernels' estimates; 0: no limit
 
   static FoldLimits none() { return {0, 0}; }
-  // In proportion to what the model has brought along.
+  // Limits in proportion to the model's constants.
   static FoldLimits of_model(size_t constant_bytes);
 };
 
@@ -30,7 +30,7 @@ class Folding {
  public:
   explicit Folding(const FoldLimits& limits = {});
 
-  // The outputs of a node without bodies, for these inputs. None where it fails or takes too much.
+  // The outputs of a node without bodies for these inputs. None if it fails or exceeds a limit.
   std::optional<std::vector<AnyValue>> evaluate(const ir::NodeInfo& node, std::span<const AnyValue> inputs);
 
  private:

@@ -1,4 +1,4 @@
-// Walks a graph. Values live in one map; a body's values are overwritten trip by trip.
+// Walks a graph node by node. All values lie in one map; each iteration of a loop overwrites the values of the body.
 #include <cstring>
 #include <unordered_map>
 
@@ -16,8 +16,8 @@ namespace {
 
 using Environment = std::unordered_map<const ir::Value*, AnyValue>;
 
-// Sizes of one trip's element of a scan output that had no trip: what inference knows, 0 for the rest.
-// What the model says of a row; what inference found where it says nothing.
+// Sizes of a row of a scan output without iterations: the known sizes that the model states, else those that inference
+// found, and 0 for unknown ones.
 const Type& type_of_row(const LoopView& loop, size_t scan_output) {
   const Type& stated = *loop.row_type(scan_output);
   return stated.is_known() ? stated : loop.scan_output(scan_output).row->type;
@@ -32,7 +32,7 @@ Tensor empty_stack(const Type& element) {
   return make_tensor(type, dims);
 }
 
-// Copies `block` (one trip's element) to position `trip` along `axis` of `whole`, or back.
+// Copies `block` (the element of one iteration) to position `trip` along `axis` of `whole`, or back.
 struct SliceCopy {
   int64_t outer = 1, length = 1, inner = 1;
 
@@ -69,7 +69,7 @@ Result<Tensor> take_slice(const Tensor& whole, int64_t axis, int64_t trip) {
   return slice;
 }
 
-// Puts the elements of all trips together along `axis` of the result.
+// Stacks the elements of all iterations along `axis`.
 Result<Tensor> stack(const std::vector<Tensor>& elements, int64_t axis, bool reverse) {
   Dims dims = elements[0].dims();
   dims.insert(static_cast<size_t>(axis), static_cast<int64_t>(elements.size()));
@@ -84,7 +84,7 @@ Result<Tensor> stack(const std::vector<Tensor>& elements, int64_t axis, bool rev
   return whole;
 }
 
-// While it lives, a loop runs.
+// Marks that a loop is running.
 class InLoop {
  public:
   explicit InLoop(Guard* guard) : guard_(guard) {
@@ -108,7 +108,7 @@ class Walker {
     for (const auto& node : region.nodes) {
       Status s = guard_ ? guard_->step() : Status();
       if (s.ok()) s = run(*node);
-      // An operator of the program's own may take any time, and may be the last one.
+      // No estimate covers an operator of the program's own, so limits are looked at after it as well.
       if (s.ok() && guard_ && node->op->custom) s = guard_->step();
       if (!s.ok()) return in_node(std::move(s), *node);
     }
@@ -131,10 +131,10 @@ class Walker {
 
  private:
   static Status in_node(Status s, const ir::Node& node) {
-    // The path of a node in a branch names the If already, and so do its parts name a node that was lowered.
+    // The path of a node in a branch contains the If. The parts of a lowered node are named as the node.
     const bool is_loop = node.op->control == Control::kLoop || node.op->control == Control::kScan;
     if (!s.place().empty() && (!is_loop || is_lowered(node))) return s;
-    // A part in the loop of the same lowering: who names the loop names it.
+    // The parent names a loop that is part of the same lowering.
     const ir::Node* around = node.parent->parent_node;
     if (around && is_part(node, *around)) return s;
     return std::move(s).in(node_place(node));
@@ -179,7 +179,7 @@ class Walker {
     return {};
   }
 
-  // A node whose bodies its lowering inlines.
+  // Runs a node whose lowering inlines its bodies.
   Status run_lowered(const ir::Node& node) {
     std::vector<AnyValue> inputs = gather_inputs(node);
     TREADLE_TRY(infer_outputs(node, inputs).status());
@@ -214,7 +214,7 @@ class Walker {
     return {};
   }
 
-  // Elements of scan outputs, trip by trip, checked to have one shape.
+  // Elements of scan outputs by iteration, checked to have the same shape.
   struct Stacks {
     std::vector<std::vector<Tensor>> elements;
 
@@ -273,7 +273,7 @@ class Walker {
     return {};
   }
 
-  // A body may carry on, as an optional, what it has made as the thing itself.
+  // A state that is an optional takes a value that the body returns without wrapping.
   static AnyValue as_optional(AnyValue value) {
     if (value.kind() == AnyValue::Kind::kOptional) return value;
     Type type = value.type();

@@ -6,7 +6,7 @@ namespace treadle::reference {
 
 namespace {
 
-// What inference and preparation want to know of the inputs.
+// Types and contents of the inputs, for inference and preparation.
 struct InputViews {
   std::vector<Type> types;
   std::vector<const Type*> type_pointers;
@@ -60,10 +60,10 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
   PackCache packs;
   PrepareContext context{node, in, out, arena, packs, {}, 0};
   TREADLE_TRY(node.op->prepare(context));
-  if (was_stopped()) return stopped();  // its state may be half made
+  if (was_stopped()) return stopped();  // the state may be half made
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(context.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
-  slots.push_back(nullptr);  // what it keeps for another run
+  slots.push_back(nullptr);  // no kept memory
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   if (const uint32_t code = context.kernel.run(context.kernel.state, slots.data(), operands.data())) {
@@ -85,7 +85,7 @@ bool all_tensors(std::span<const Type> types) {
   return true;
 }
 
-// The input whose memory the output is, under other sizes.
+// The input whose memory the output shares, with other sizes.
 const Tensor* aliased(const OpDef& op, const InputViews& views, std::span<const Type> types) {
   if (op.alias_input < 0 || !types[0].is_concrete()) return nullptr;
   const Tensor* whole = views.tensors[static_cast<size_t>(op.alias_input)];

@@ -24,7 +24,7 @@ Sequence Sequence::appended(AnyValue value) const& {
 
 Sequence Sequence::appended(AnyValue value) && {
   if (!storage_ || storage_->size() != size_) {
-    // A longer sequence grew from this one already; start storage of our own.
+    // A longer sequence already uses this storage, so the copy gets storage of its own.
     const auto old = elements();
     storage_ = std::make_shared<std::vector<AnyValue>>(old.begin(), old.end());
   }

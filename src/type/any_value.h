@@ -1,6 +1,5 @@
 #pragma once
-// Any value that flows along an edge at run time: tensor, sequence, optional or map. Cheap to copy; contents are
-// shared.
+// A value at run time: tensor, sequence, optional or map. Copies are cheap and share contents.
 
 #include <memory>
 #include <string>
@@ -13,8 +12,8 @@ namespace treadle {
 
 class AnyValue;
 
-// A sequence is a prefix of shared storage. Appending to the longest prefix extends the storage in place, so building a
-// sequence of n elements one by one costs O(n), and older prefixes stay as they are.
+// A sequence is a prefix of shared storage. Appending to the longest prefix extends the storage in place. So building a
+// sequence of n elements one by one costs O(n), and older prefixes do not change.
 class Sequence {
  public:
   Sequence() = default;
@@ -67,7 +66,7 @@ class AnyValue {
   const Optional& optional() const { return other_->optional; }
   const Map& map() const { return other_->map; }
 
-  // Type with known sizes.
+  // The type, with known sizes.
   Type type() const;
 
  private:

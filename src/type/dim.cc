@@ -23,11 +23,11 @@ void release(const DimExpr* expr) {
 
 }  // namespace detail
 
-// The first symbols that a process meets, which are those that its models repeat: made once, and never counted. There
-// is an end to them, since files may name sizes as they like. Takes no lock.
+// The first symbols of the process, which its models use most. They are made once and never counted. Their number is
+// bounded, since files may use any names. Takes no lock.
 class UsualSymbols {
  public:
-  // Null when it is not one of them, nor can become one.
+  // Null if it is not one of them and cannot become one.
   const DimExpr* find(std::string_view name) {
     constexpr size_t kLongest = 64, kProbes = 8;
     if (name.size() > kLongest) return nullptr;
@@ -44,7 +44,7 @@ class UsualSymbols {
  private:
   static constexpr size_t kPlaces = 2048;
 
-  // What is in the place afterwards.
+  // Publishes a symbol in the place, and returns the one that is there afterwards.
   static const DimExpr* settle(std::atomic<const DimExpr*>& place, std::string_view name) {
     const DimExpr* made = DimAlgebra::new_symbol(name);
     made->references.store(0, std::memory_order_relaxed);
@@ -104,7 +104,7 @@ bool identical(const Dim& a, const Dim& b) {
 
 namespace {
 
-// What is left of a sum or product with something unknown: `combine` of the least values.
+// A sum or product with an unknown: an unknown whose least value is `combine` of the operands' least values.
 template <class Combine>
 Dim least_of(const Dim& a, const Dim& b, Combine&& combine) {
   const auto x = a.lower_bound(), y = b.lower_bound();
@@ -184,7 +184,7 @@ Dim mod(const Dim& a, const Dim& b) {
 
 namespace {
 
-// Order of a and b, when their difference has a sign: -1, 1; 0 when unknown.
+// -1 or 1 if the difference of a and b has a known sign; 0 if not.
 int provable_order(const Dim& a, const Dim& b) {
   if ((b - a).lower_bound().value_or(-1) >= 0) return -1;
   if ((a - b).lower_bound().value_or(-1) >= 0) return 1;

@@ -1,7 +1,7 @@
 #pragma once
-// The size of one axis, or one element of a small integer tensor that sizes are computed from: a known integer, an
-// expression over named symbols (`2*N+1`, `ceil((T-3)/2)`, `min(a,b)`), or unknown, but for a least value. Inference is
-// written once over Dim: with known sizes it is integer arithmetic behind one test and allocates nothing.
+// The size of an axis, or an element of a small integer tensor that sizes are computed from. It is a known integer, an
+// expression over named symbols (`2*N+1`, `ceil((T-3)/2)`, `min(a,b)`), or unknown with a least value. Inference is
+// written once over Dim. With known sizes a Dim costs one test on top of integer arithmetic, and allocates nothing.
 
 #include <cstdint>
 #include <optional>
@@ -42,7 +42,7 @@ class Dim {
   }
 
   static Dim unknown() { return {}; }
-  // Unknown, but never smaller than that.
+  // An unknown that is at least `least`.
   static Dim at_least(int64_t least) {
     Dim d;
     d.value_ = least;
@@ -54,18 +54,18 @@ class Dim {
   bool is_known(int64_t value) const { return kind_ == Kind::kKnown && value_ == value; }
   bool is_unknown() const { return kind_ == Kind::kUnknown; }
   bool is_symbolic() const { return kind_ == Kind::kExpr; }
-  int64_t value() const { return value_; }  // only when is_known()
+  int64_t value() const { return value_; }  // only if is_known()
   int64_t value_or(int64_t otherwise) const { return is_known() ? value_ : otherwise; }
 
-  // The name, if this is a bare symbol; empty otherwise.
+  // The name of a bare symbol; empty for other Dims.
   std::string_view symbol_name() const;
   std::string to_string() const;  // "3", "2*N+1", "?"
 
-  // Provably equal. An unknown equals nothing, itself included.
+  // Whether two sizes are provably equal. An unknown equals nothing, not even itself.
   friend bool same(const Dim& a, const Dim& b);
-  // Equal as written: like same(), but two unknowns are alike.
+  // As same(), but any two unknowns are identical.
   friend bool identical(const Dim& a, const Dim& b);
-  // Smallest value that this can have, given that symbols are sizes (>= 0); nothing is known: nullopt.
+  // The smallest possible value, given that symbols are sizes (>= 0); nullopt if unknown.
   std::optional<int64_t> lower_bound() const;
 
   friend bool depends_on(const Dim& d, std::string_view symbol);
@@ -75,13 +75,13 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
   friend Dim floor_div(const Dim& a, const Dim& b);
   friend Dim ceil_div(const Dim& a, const Dim& b);
-  friend Dim mod(const Dim& a, const Dim& b);  // sign of the divisor
+  friend Dim mod(const Dim& a, const Dim& b);  // has the sign of the divisor
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
 
  private:
   enum class Kind : uint8_t { kUnknown, kKnown, kExpr };
-  explicit Dim(const detail::DimExpr* expr) : kind_(Kind::kExpr), expr_(expr) {}  // takes the reference
+  explicit Dim(const detail::DimExpr* expr) : kind_(Kind::kExpr), expr_(expr) {}  // takes over the reference
   friend struct DimAlgebra;
   void swap(Dim& other) noexcept {
     std::swap(kind_, other.kind_);
@@ -92,7 +92,7 @@ class Dim {
 
   Kind kind_ = Kind::kUnknown;
   union {
-    int64_t value_ = kUnbounded;  // of an unknown: the least
+    int64_t value_ = kUnbounded;  // of an unknown: the least value
     const detail::DimExpr* expr_;
   };
 };
@@ -107,7 +107,7 @@ Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 bool same(const Dim& a, const Dim& b);
 bool identical(const Dim& a, const Dim& b);
-// Whether the expression mentions `symbol` anywhere.
+// Whether the expression contains `symbol`.
 bool depends_on(const Dim& d, std::string_view symbol);
 
 }  // namespace treadle

@@ -28,7 +28,7 @@ Dim DimAlgebra::make(Terms terms) {
 
 std::string DimAlgebra::print(const Terms& terms) {
   std::string text;
-  // The constant reads best at the end.
+  // The constant is printed last.
   for (size_t k = 0; k < terms.size(); ++k) {
     const bool constant_first = terms[0].atoms.empty();
     const Monomial& m = terms[constant_first ? (k + 1) % terms.size() : k];
@@ -81,7 +81,7 @@ bool DimAlgebra::cancel(Monomial& m) {
     if (other == kNone) continue;
     m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::max(i, other)));
     m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::min(i, other)));
-    i = kNone;  // from the start again
+    i = kNone;  // starts again
   }
   int64_t number = 1;
   for (const AtomRef& f : m.atoms) {
@@ -195,9 +195,9 @@ std::optional<int64_t> DimAlgebra::lower_bound_without(const Dim& d, const Monom
     case Atom::Kind::kSymbol:
     case Atom::Kind::kFraction:
       return std::nullopt;
-    case Atom::Kind::kMin:  // at most either
+    case Atom::Kind::kMin:  // at most either operand
       return k < 0 ? greater(with(atom.a), with(atom.b)) : std::nullopt;
-    case Atom::Kind::kMax:  // at least either
+    case Atom::Kind::kMax:  // at least either operand
       return k > 0 ? greater(with(atom.a), with(atom.b)) : std::nullopt;
     case Atom::Kind::kMod:
       return k < 0 && atom.b.is_known() && atom.b.value() > 0 ? with(atom.b - Dim(1)) : std::nullopt;

@@ -1,10 +1,10 @@
 #pragma once
-// What type/dim.cc makes sizes of that are no numbers; nobody outside of type/ looks into them.
+// Expressions behind the Dims of type/dim.cc. Only src/type/ uses them.
 //
 // Expressions are polynomials with integer coefficients over atoms. An atom is a symbol or an irreducible operation
-// (floor division, modulo, minimum, maximum, one over something) on expressions. Monomials are kept sorted by their
-// text, so two equal polynomials have equal text and equality is a string comparison. ceil_div(a, b) is floor_div(a + b
-// - 1, b) and thus needs no atom of its own.
+// (floor division, modulo, minimum, maximum, reciprocal) on expressions. Monomials are sorted by their text. Equal
+// polynomials thus have equal text, and equality is a comparison of strings. ceil_div(a, b) is floor_div(a + b - 1, b),
+// so it needs no atom of its own.
 
 #include <algorithm>
 #include <atomic>
@@ -24,7 +24,7 @@ struct Atom {
   enum class Kind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax, kFraction };
   Kind kind;
   std::string text;
-  Dim a, b;  // operands of what is not a symbol; a fraction is 1 / b
+  Dim a, b;  // operands, unless it is a symbol; a fraction is 1 / b
 };
 using AtomRef = std::shared_ptr<const Atom>;
 
@@ -35,7 +35,7 @@ struct Monomial {
 };
 
 struct DimExpr {
-  // 0: lives for ever, and nobody counts.
+  // 0: never freed, and not counted.
   mutable std::atomic<uint32_t> references{1};
   std::vector<Monomial> terms;  // sorted by text; the constant (text "") first
   std::string text;
@@ -49,7 +49,7 @@ using detail::DimExpr;
 using detail::Monomial;
 
 struct DimAlgebra {
-  // An expression that grows beyond this says nothing any more.
+  // An expression with more terms becomes unknown.
   static constexpr size_t kMaxTerms = 64;
   using Terms = std::vector<Monomial>;
 
@@ -58,11 +58,11 @@ struct DimAlgebra {
     return d.expr_->terms;
   }
 
-  // The expression in canonical form; a number where it is one.
+  // The expression in canonical form; a number if it is one.
   static Dim make(Terms terms);
   static std::string print(const Terms& terms);
 
-  // With one reference, which is the caller's.
+  // With one reference, which the caller takes over.
   static const DimExpr* new_symbol(std::string_view name) {
     Dim symbol = atom(Atom::Kind::kSymbol, std::string(name));
     symbol.kind_ = Dim::Kind::kUnknown;
@@ -78,10 +78,11 @@ struct DimAlgebra {
     return atom(kind, std::string(function) + "(" + a.to_string() + "," + b.to_string() + ")", a, b);
   }
 
-  // Of sizes that are not unknown; unknown where the result leaves the range.
+  // For sizes that are not unknown. The result is unknown if it overflows.
   static Dim scale_add(const Dim& a, const Dim& b, int64_t sign);  // a + sign * b
   static Dim multiply(const Dim& a, const Dim& b);
-  // Fractions against what they divide, and those that are numbers into one. False where that leaves the range.
+  // Cancels fractions against the atoms that they divide, and merges numeric fractions into one. False if a number
+  // overflows.
   static bool cancel(Monomial& m);
 
   static bool is_number(const Atom& atom) { return atom.kind == Atom::Kind::kFraction && atom.b.is_known(); }
@@ -89,7 +90,7 @@ struct DimAlgebra {
     return std::make_shared<const Atom>(Atom{Atom::Kind::kFraction, "1/(" + divisor.to_string() + ")", {}, divisor});
   }
 
-  // Where the product has `d` as an atom.
+  // The position of `d` among the atoms of a product.
   static constexpr size_t kNone = ~size_t{0};
   static size_t place_of(const Dim& d, const Monomial& product);
 
@@ -97,8 +98,8 @@ struct DimAlgebra {
     return std::ranges::any_of(m.atoms, [](const AtomRef& f) { return f->kind == Atom::Kind::kFraction; });
   }
 
-  // A quotient of integers: the least number that all fractions divide, and at most one size that all terms are divided
-  // by.
+  // Writes `d` as a quotient: the least number that all fractions divide, and at most one size by which all terms are
+  // divided.
   static std::optional<std::pair<Dim, Dim>> as_quotient(const Dim& d);
   static constexpr int64_t kMaxDenominator = int64_t{1} << 20;
 
@@ -108,22 +109,22 @@ struct DimAlgebra {
     return text;
   }
 
-  // Names come from files. One that reads like an expression must not mix with what stands around it.
+  // A name from a file may read like an expression. Such a name is put in parentheses.
   static std::string factor_text(const Atom& atom) {
     const bool composite = atom.kind == Atom::Kind::kSymbol && atom.text.find_first_of("+-*") != std::string::npos;
     return composite ? "(" + atom.text + ")" : atom.text;
   }
 
-  // The quotient, when `divisor` divides every coefficient of `a`.
+  // The quotient if `divisor` divides every coefficient of `a`.
   static std::optional<Dim> exact_quotient(const Dim& a, int64_t divisor);
 
-  // What a value is at least; nullopt where nothing is known.
+  // The least value; nullopt if unknown.
   static std::optional<int64_t> lower_bound(const Atom& atom);
-  // At most this many atoms are replaced by what bounds them.
+  // At most so many atoms are replaced by their bounds.
   static constexpr int kMaxBoundSteps = 4;
 
   static std::optional<int64_t> lower_bound(const Dim& d, int steps);
-  // Lower bound of `d`, whose term `m` = k * atom is replaced by something that is not greater and has no such atom.
+  // A lower bound of `d` after replacing its term `m` = k * atom by a term that is not greater and lacks the atom.
   static std::optional<int64_t> lower_bound_without(const Dim& d, const Monomial& m, int steps);
   static std::optional<int64_t> lower_bound_by_terms(const DimExpr& expr);
 

@@ -1,5 +1,6 @@
 #pragma once
-// Element types of tensors. One table; enumerators, names, widths, classes and compute types all follow from it.
+// Element types of tensors in one table, from which enumerators, names, widths, classes and compute types are
+// generated.
 
 #include <array>
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace treadle {
 
 enum class TypeClass : uint8_t { kNone, kFloat, kSigned, kUnsigned, kBool, kComplex, kString };
 
-// What arithmetic is done in. Narrow types are converted by tiles on the way in and out (kernels/convert.h).
+// The types of arithmetic. Narrow types are converted tile by tile on reading and writing (kernels/convert.h).
 enum class ComputeType : uint8_t { kF32, kF64, kI32, kI64, kU32, kU64, kBool, kNone };
 inline constexpr int kComputeTypeCount = 7;
 
@@ -54,17 +55,17 @@ enum class ElementType : uint8_t {
   TREADLE_ELEMENT_TYPES(X)
 #undef X
 };
-inline constexpr int kElementTypeCount = 29;  // kUndefined included
+inline constexpr int kElementTypeCount = 29;  // including kUndefined
 
 struct ElementTypeInfo {
   std::string_view name;
-  uint16_t file_bits;   // as packed in raw_data; 0 for strings
-  uint16_t byte_width;  // in memory
+  uint16_t file_bits;   // bits in raw_data; 0 for strings
+  uint16_t byte_width;  // bytes in memory
   TypeClass type_class;
   ComputeType compute;
 };
 
-// By number.
+// By number of TensorProto.DataType.
 inline constexpr std::array<ElementTypeInfo, kElementTypeCount> kElementTypes = [] {
   std::array<ElementTypeInfo, kElementTypeCount> table{};
   table[0] = {"undefined", 0, 0, TypeClass::kNone, ComputeType::kNone};
@@ -88,7 +89,7 @@ inline size_t byte_width(ElementType type) {
 inline ComputeType compute_type(ElementType type) {
   return info(type).compute;
 }
-// Of kUndefined, none of these holds.
+// These are false for kUndefined.
 inline bool is_float(ElementType type) {
   return info(type).type_class == TypeClass::kFloat;
 }
@@ -105,12 +106,12 @@ inline bool is_sub_byte(ElementType type) {
   return info(type).file_bits > 0 && info(type).file_bits < 8;
 }
 
-// kUndefined when `name` (ONNX text, e.g. "float16") or the number is none of the above.
+// kUndefined for an unknown `name` (ONNX text, such as "float16") or number.
 ElementType element_type_from_name(std::string_view name);
 ElementType element_type_from_number(int64_t number);
 
-// The type that elements of `type` are brought to for computing: float for narrow floats, 32 bits for narrow integers,
-// the type itself for all others.
+// The type in which elements of `type` are computed: float for narrow floats, 32 bits for narrow integers, else the
+// type itself.
 ElementType wide_type(ElementType type);
 
 // Memory size of one element of a compute type.

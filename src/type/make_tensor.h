@@ -1,14 +1,14 @@
 #pragma once
-// Tensors for code that has no way to fail.
+// Tensors for code that cannot return an error.
 
 #include "type/tensor.h"
 
 namespace treadle {
 
-// As Tensor::allocate. Throws std::bad_alloc where that gives an error.
+// As Tensor::allocate, but throws std::bad_alloc.
 Tensor make_tensor(ElementType type, Dims dims);
 
-// Elements [begin, end) along axis 0, without that axis or with it, in the same memory.
+// Elements [begin, end) along axis 0, as a view. `keeps_axis`: whether the result has axis 0.
 Tensor part_of(const Tensor& whole, int64_t begin, int64_t end, bool keeps_axis);
 
 }  // namespace treadle

@@ -42,7 +42,7 @@ int64_t known_element_count(const Shape& shape) {
 
 namespace {
 
-// Wraps. That happens to no tensor that has an element: sizes that multiply to more are refused.
+// Wraps on overflow. Sizes of an existing tensor do not overflow, since larger products are refused.
 int64_t wrapping_product(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
@@ -120,7 +120,7 @@ std::string to_string(const Shape& shape) {
 
 namespace {
 
-// The axis of `longer` at which known sizes rule each other out; its rank when there is none.
+// The axis of `longer` at which known sizes contradict each other; its rank if there is none.
 size_t find_mismatch(const Shape& longer, const Shape& shorter) {
   const size_t skip = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
@@ -137,7 +137,7 @@ void take_sizes(Shape& longer, const Shape& shorter) {
     const Dim& y = shorter[i];
     if (y.is_known(1) || same(x, y)) continue;
     if (x.is_known(1) || y.is_known()) {
-      x = y;  // a symbolic x is 1 or this
+      x = y;  // a symbolic x is 1 or equals y
     } else if (!x.is_known()) {
       x = Dim::unknown();
     }

@@ -13,7 +13,7 @@ namespace treadle {
 
 namespace {
 
-constexpr size_t kSmallest = 1024;  // of what is worth looking for
+constexpr size_t kSmallest = 1024;  // smaller tensors are not worth searching for
 
 struct Kept {
   explicit Kept(const Tensor& first) : tensor(first), range(first.raw(), first.byte_size()) {}
@@ -27,7 +27,7 @@ struct Kept {
   SharedRange range;
 };
 
-// Copies of parts of shared memory, by what they are copies of.
+// Copies of parts of shared memory, by the part's place.
 class Copies {
  public:
   struct Part {
@@ -62,10 +62,10 @@ class Copies {
 
   std::mutex mutex_;
   std::map<Part, std::weak_ptr<Kept>> copies_;
-  size_t look_again_at_ = kFew;  // so many entries: those of tensors that are gone are taken out
+  size_t look_again_at_ = kFew;  // at this number of entries, those of destroyed tensors are removed
 };
 
-// Both are there for tensors that go last of all.
+// Neither is ever destroyed: tensors may be freed after all static objects.
 EqualBytes<Kept>& kept_tensors() {
   static auto* const made = new EqualBytes<Kept>;
   return *made;
@@ -85,7 +85,7 @@ BufferRef buffer_of(std::shared_ptr<Kept> kept) {
   auto holder = std::make_unique<std::shared_ptr<Kept>>(std::move(kept));
   const auto drop = [](void* held) { delete static_cast<std::shared_ptr<Kept>*>(held); };
   BufferRef buffer = BufferRef::wrap(data, bytes, false, drop, holder.get());
-  [[maybe_unused]] const auto* const owned = holder.release();  // by the buffer
+  [[maybe_unused]] const auto* const owned = holder.release();  // the buffer owns it
   return buffer;
 }
 

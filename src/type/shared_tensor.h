@@ -6,13 +6,14 @@
 
 namespace treadle {
 
-// A tensor of the same type, sizes and contents, in memory that everybody shares who asks for such a tensor; nobody may
-// write to it, and it goes with the last of them. Small tensors, texts, and what lies in a shared range
-// (base/shared_range.h) stay as they are.
+// A tensor of the same type, sizes and contents, in memory that is shared with all tensors from this function that have
+// equal contents. The memory must not be written to. It is freed with the last of these tensors. Small tensors, texts,
+// and tensors in a shared range (base/shared_range.h) are returned as they are.
 Tensor shared(const Tensor& tensor);
 
-// What `make()` gives, a tensor of this type and these sizes with the contents of `source`, or what it gave before of
-// the same place: where that lies in a shared range, nothing is read, nor copied, while somebody has the tensor.
+// The tensor that `make()` returns: one of this type and sizes, with the contents of `source`. If `source` lies in a
+// shared range and a tensor made from the same place is still alive, that tensor is returned, and nothing is read or
+// copied.
 Result<Tensor> shared_copy(ElementType type, const Dims& dims, std::string_view source,
                            const std::function<Result<Tensor>()>& make);
 

@@ -14,10 +14,10 @@ namespace treadle {
 
 namespace {
 
-// What is told of less than this is that memory is out, not what for.
+// Errors about smaller tensors say that memory is out, but not for what.
 constexpr size_t kWorthNaming = 4096;
 
-// Counted where somebody counts. Null when it cannot be had.
+// Counted on the thread's MemoryScope, if there is one. Null if memory is refused.
 BufferRef allocate_buffer(ElementType type, size_t count, size_t bytes) {
   const MemoryScope* scope = MemoryScope::current();
   if (!is_string(type)) return scope ? MemoryAccount::allocate(scope->account(), bytes) : BufferRef::allocate(bytes);

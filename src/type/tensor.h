@@ -1,5 +1,5 @@
 #pragma once
-// A tensor in memory: element type, sizes, and a reference to a buffer. Always contiguous, row-major.
+// A tensor in memory: element type, sizes, and a reference to a buffer. Always contiguous and row-major.
 
 #include <string>
 #include <string_view>
@@ -16,15 +16,15 @@ class Tensor {
  public:
   Tensor() = default;
 
-  // Uninitialised memory (empty strings for kString). kLimit when the size does not fit or memory cannot be had.
+  // Uninitialised memory (empty strings for kString). Errors: kLimit if the size does not fit or there is no memory.
   static Result<Tensor> allocate(ElementType type, Dims dims);
-  // `buffer` must hold at least the tensor's bytes from `data` on and keeps it alive.
+  // `buffer` must hold at least the tensor's bytes from `data` on. The tensor keeps it alive.
   static Tensor from_buffer(ElementType type, Dims dims, BufferRef buffer, const void* data);
   static Tensor from_buffer(ElementType type, Dims dims, BufferRef buffer) {
     const void* data = buffer ? buffer->data() : nullptr;
     return from_buffer(type, std::move(dims), std::move(buffer), data);
   }
-  // `count`: what the sizes multiply to.
+  // `count`: the product of the sizes.
   Tensor(ElementType type, std::span<const int64_t> dims, int64_t count, BufferRef buffer)
       : type_(type), dims_(dims), count_(count), data_(buffer->data()), buffer_(std::move(buffer)) {}
   template <class T>
@@ -62,12 +62,12 @@ class Tensor {
   }
   const BufferRef& buffer() const { return buffer_; }
 
-  // The same data under other sizes of equal count.
+  // The same data with other sizes of the same product.
   Tensor reshaped(Dims dims) const;
   Result<Tensor> clone() const;
-  // Makes this a tensor of other sizes and of the same type in the memory that it has, whose contents then mean
-  // nothing (texts are some texts); `count` elements in `bytes`. False, with nothing changed: somebody else sees the
-  // memory, it is too small, or far too large.
+  // Gives this tensor other sizes in its memory, with the same type. The contents become undefined (texts stay valid
+  // texts). `count` elements take `bytes`. False, with nothing changed, if there is another reference to the memory, or
+  // if it is too small or far too large.
   bool rewrite(std::span<const int64_t> dims, int64_t count, size_t bytes) {
     constexpr size_t kNeverTooLarge = 4096;
     if (!exclusive() || data_ != buffer_->data()) return false;
@@ -78,13 +78,13 @@ class Tensor {
     count_ = count;
     return true;
   }
-  // Nobody else sees this memory and it may be written.
+  // Whether this is the only reference to the memory, and it may be written.
   bool exclusive() const { return buffer_ && buffer_->unique() && buffer_->writable(); }
 
-  // Elements of an integer or bool tensor of any width, widened. For axes, shapes, counts.
+  // The elements of an integer or bool tensor of any width, as int64. For axes, shapes, counts.
   InlineVector<int64_t, 8> to_int64s() const;
   int64_t int64_at(int64_t i) const;
-  // Elements of a float tensor of any width.
+  // An element of a float tensor of any width.
   double double_at(int64_t i) const;
 
  private:

@@ -14,8 +14,8 @@ struct Type {
   enum class Kind : uint8_t { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap };
 
   Kind kind = Kind::kUnknown;
-  ElementType element = ElementType::kUndefined;  // of a tensor; of the keys of a map
-  bool has_shape = false;                         // false: not even the rank is known
+  ElementType element = ElementType::kUndefined;  // of a tensor, or of the keys of a map
+  bool has_shape = false;                         // false: the rank is unknown
   Shape shape;
   std::shared_ptr<const Type> child;  // element of a sequence or optional, value of a map
 
@@ -41,7 +41,7 @@ struct Type {
 
   bool is_tensor() const { return kind == Kind::kTensor; }
   bool is_known() const { return kind != Kind::kUnknown; }
-  // A tensor whose sizes are all known integers.
+  // Whether it is a tensor whose sizes are all known integers.
   bool is_concrete() const { return is_tensor() && has_shape && treadle::is_known(shape); }
   int64_t rank() const { return has_shape ? static_cast<int64_t>(shape.size()) : -1; }
   // ONNX's own notation: "tensor(float)[N,3]", "seq(tensor(int64))", "optional(...)", "map(string,tensor(float))".
@@ -56,16 +56,16 @@ struct Type {
   }
 };
 
-// Same kinds, element types and nesting, sizes aside.
+// Whether kinds, element types and nesting are equal. Sizes do not matter.
 bool same_structure(const Type& a, const Type& b);
-// same_structure() and identical shapes.
+// Whether same_structure() holds and shapes are identical.
 bool identical(const Type& a, const Type& b);
 
-// What is known of a value that has both types (a declaration and an inference, say). Known sizes win over symbolic,
-// symbolic over unknown. An error when they contradict each other.
+// The combined knowledge about a value that has both types (such as a declared and an inferred one). Known sizes are
+// preferred to symbolic ones, and those to unknown ones. Errors: the types contradict each other.
 Result<Type> merge(const Type& declared, const Type& inferred);
-// The most precise type that covers both (results of two branches, a loop state before and after a trip): sizes that
-// differ become unknown, unlike ranks leave no shape. An error when kinds or element types differ.
+// The most precise type that covers both (results of two branches, a loop state before and after an iteration). Sizes
+// that differ become unknown; different ranks leave no shape. Errors: kinds or element types differ.
 Result<Type> unite(const Type& a, const Type& b);
 
 }  // namespace treadle

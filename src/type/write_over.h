@@ -1,12 +1,12 @@
 #pragma once
-// How a result reaches the place that a caller has for it.
+// Stores a result in a place that the caller provides.
 
 #include "type/any_value.h"
 
 namespace treadle {
 
-// Gives `place` the value. A tensor of the same type and sizes that is there already and that nobody else sees is
-// written where it lies, since a caller may read that memory by its address; anything else is replaced.
+// Gives `place` the value. If `place` has a tensor of the same type and sizes with the only reference to its memory,
+// the elements are copied there, since a caller may read that memory by its address. Otherwise `place` is replaced.
 void write_over(AnyValue& place, AnyValue value);
 
 }  // namespace treadle

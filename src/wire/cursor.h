@@ -1,8 +1,8 @@
 #pragma once
-// Walks the fields of protobuf messages in place. It stands here instead of protozero's reader because files are not
-// trusted: protozero cuts lengths to 32 bits, may read a bool one byte past the end, and throws without a position.
-// Here the first error sticks: later calls give zeros, `next()` gives false, and Document::status() tells what was
-// wrong, at which byte, and in which field, e.g. `byte 1204, graph.node[3].attribute[0].ints`.
+// Walks the fields of protobuf messages in place. It replaces protozero's reader because files are not trusted:
+// protozero cuts lengths to 32 bits, may read a bool one byte past the end, and throws without a position. A cursor
+// keeps the first error. Later calls return zeros, `next()` returns false, and Document::status() says what was wrong,
+// at which byte, and in which field, e.g. `byte 1204, graph.node[3].attribute[0].ints`.
 
 #include <bit>
 #include <cstdint>
@@ -19,11 +19,12 @@ static_assert(std::endian::native == std::endian::little, "numbers in ONNX files
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 struct Limits {
-  int depth = 256;                           // messages inside messages
-  size_t structure_bytes = size_t{2} << 30;  // what the parsed structure (not the weights) may take in memory
+  int depth = 256;                           // nesting of messages
+  size_t structure_bytes = size_t{2} << 30;  // memory for the parsed structure, without weights
 };
 
-// Reads a varint at `position` and moves it; false when it is cut off at `end` or longer than ten bytes.
+// Reads a varint at `position` and moves `position` behind it. False if it does not end before `end`, or is longer than
+// ten bytes.
 inline bool read_varint(const char*& position, const char* end, uint64_t& value) {
   value = 0;
   for (int shift = 0; shift < 70 && position != end; shift += 7) {
@@ -36,30 +37,31 @@ inline bool read_varint(const char*& position, const char* end, uint64_t& value)
 
 class Cursor;
 
-// What all cursors into one file share.
+// State that all cursors into one file share.
 class Document {
  public:
   Document(std::string_view bytes, Arena& arena, Limits limits = {}) : bytes_(bytes), arena_(arena), limits_(limits) {}
 
   std::string_view bytes() const { return bytes_; }
-  Arena& arena() { return arena_; }  // of what is read
+  Arena& arena() { return arena_; }  // for the messages that are read
   const Limits& limits() const { return limits_; }
   bool ok() const { return status_.ok(); }
   Status take_status();
-  // Accounts for memory before it is asked for.
+  // Counts memory before it is allocated.
   bool charge(const Cursor& at, size_t bytes) {
     charged_ += bytes;
     return charged_ <= next_look_ ? ok() : look(at);
   }
   void fail(const Cursor& at, Code code, std::string_view what);
-  // Called from the innermost field that the error is in to the outermost one: what reads well knows nothing of paths.
+  // Adds a field to the place of the error. Called after an error on the way out, from the innermost field to the
+  // outermost, so that error-free reading needs no paths.
   void failed_in(std::string_view field, size_t index = kNoIndex);
 
   static constexpr size_t kNoIndex = ~size_t{0};
 
  private:
   static constexpr size_t kBetweenLooks = size_t{1} << 20;
-  // At the limit, and whether to stop.
+  // Called after about a megabyte of charges: checks the limit, and whether to stop.
   bool look(const Cursor& at);
 
   std::string_view bytes_;
@@ -68,7 +70,7 @@ class Document {
   size_t charged_ = 0, next_look_ = 0;
   Status status_;
   size_t failed_at_ = 0;
-  std::string path_;  // of fields to the error
+  std::string path_;  // the fields around the error
 };
 
 class Cursor {
@@ -78,7 +80,7 @@ class Cursor {
         position_(document.bytes().data()),
         end_(position_ + document.bytes().size()),
         field_begin_(position_) {}
-  // The message in the parent's current field.
+  // A cursor into the message in the parent's current field.
   Cursor(const Cursor& parent, std::string_view bytes)
       : document_(parent.document_),
         depth_(parent.depth_ + 1),
@@ -86,14 +88,15 @@ class Cursor {
         end_(bytes.data() + bytes.size()),
         field_begin_(position_) {}
 
-  // Moves to the next field; false at the end and after an error. Exactly one value is read, or skipped, after it.
+  // Moves to the next field; false at the end and after an error. The caller reads or skips exactly one value before
+  // the next call.
   [[gnu::always_inline]] bool next() {
     if (position_ == end_ || !document_.ok()) return false;
     field_begin_ = position_;
     const auto first = static_cast<uint8_t>(*position_++);
     tag_ = first;
     if (first >= 0x80) {
-      // Two bytes, or else by the general rule.
+      // A tag of two bytes; longer ones take the general path.
       if (position_ != end_ && static_cast<uint8_t>(*position_) - 1u < 0x7f) {
         tag_ = (first & 0x7f) | static_cast<uint32_t>(*position_++) << 7;
       } else if (!read_long_tag()) {
@@ -103,8 +106,8 @@ class Cursor {
     if (tag_ < 8 || !(kWireTypes >> (tag_ & 7) & 1)) return fail_field(tag_), false;
     return true;
   }
-  // As next(), but only onto a field with the tag that was read last: the elements of a list stand in a row. May give
-  // false where they do (tags of several bytes).
+  // As next(), but only to a field with the same tag as the last one: the elements of a list follow each other. May
+  // return false for tags of several bytes although there is such a field.
   bool next_alike() {
     if (position_ == end_ || *position_ != *field_begin_ || static_cast<uint8_t>(*position_) >= 0x80) return false;
     field_begin_ = position_++;
@@ -114,13 +117,13 @@ class Cursor {
 
   uint32_t field() const { return tag_ >> 3; }
   WireType wire_type() const { return static_cast<WireType>(tag_ & 7); }
-  const char* field_begin() const { return field_begin_; }  // its tag
+  const char* field_begin() const { return field_begin_; }  // the address of its tag
   const char* position() const { return position_; }
   Document& document() const { return document_; }
   int depth() const { return depth_; }
   bool too_deep() const { return depth_ > document_.limits().depth; }
 
-  // The value of the current field. Another wire type than the one asked for is an error.
+  // The value of the current field. Another wire type than the requested one is an error.
   uint64_t varint() {
     uint64_t value = 0;
     if (!expect(WireType::kVarint)) return 0;
@@ -142,8 +145,8 @@ class Cursor {
     position_ += length;
     return {begin, static_cast<size_t>(length)};
   }
-  // How many fields with the current field's tag stand in a row from it on, counted up to `most`. Nothing moves, and
-  // what is broken ends the count.
+  // How many fields in a row, from the current one on and at most `most`, have its tag. The cursor does not move. A
+  // broken field ends the count.
   size_t count_row(size_t most) const;
   float fixed32() { return fixed<float>(WireType::kFixed32); }
   double fixed64() { return fixed<double>(WireType::kFixed64); }
@@ -178,7 +181,7 @@ class Cursor {
 
   Document& document_;
   int depth_ = 0;
-  uint32_t tag_ = 0;  // of the current field
+  uint32_t tag_ = 0;  // tag of the current field
   const char* position_;
   const char* end_;
   const char* field_begin_;

@@ -1,5 +1,5 @@
 #pragma once
-// What ModelProto.configuration and NodeProto.device_configurations hold: how a model is spread over devices.
+// The messages of ModelProto.configuration and NodeProto.device_configurations: how a model is spread over devices.
 
 #include "wire/parse.h"
 

@@ -1,8 +1,9 @@
 #pragma once
-// What a message has beside its values: whether a number was there, and the fields that its struct does not name. With
-// both, a message that was read is written back as it was.
+// Whether a number is present in a message, and the fields that the message's struct does not name. With both, a
+// message is written back as it was read.
 //
-// A text needs no such wrapper: a std::string_view without data() is absent, one of size 0 with data() is there.
+// A text needs no wrapper: a std::string_view without data() is absent, one with data() and size 0 is present and
+// empty.
 
 #include <string_view>
 
@@ -10,7 +11,7 @@
 
 namespace treadle::wire {
 
-// A singular number. Zero when absent.
+// A singular number. Zero if absent.
 template <class T>
 class Field {
  public:
@@ -29,7 +30,7 @@ class Field {
 class UnknownFields {
  public:
   bool empty() const { return runs_.empty(); }
-  // `field` points into the file; one that follows the last is joined with it.
+  // `field` points into the file. A field directly behind the last one is joined with it.
   void add(Arena& arena, std::string_view field) {
     if (!runs_.empty() && runs_.back().end() == field.begin()) {
       runs_.back() = {runs_.back().data(), runs_.back().size() + field.size()};

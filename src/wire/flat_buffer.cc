@@ -7,8 +7,8 @@ namespace treadle::wire {
 namespace {
 
 constexpr uint32_t kReferenceBytes = 4;
-constexpr uint64_t kTableCost = 16;  // about what the smallest table of a real file takes
-// Files share names of operators and domains; nothing that is written for reading comes near this.
+constexpr uint64_t kTableCost = 16;  // cost of a table, about the size of the smallest one in a real file
+// The limit of all reads. Files share names of operators and domains, but no real file comes close to it.
 constexpr uint64_t kReadsOfAByte = 4, kFreeBytes = uint64_t{1} << 20;
 
 }  // namespace
@@ -54,7 +54,7 @@ uint32_t FlatBuffer::follow(uint32_t at) {
 FlatBuffer::Table FlatBuffer::table_at(uint32_t at) {
   if (at == 0 || !charge(kTableCost, at)) return {};
   const int64_t fields = int64_t{at} - load<int32_t>(at);
-  constexpr uint32_t kHead = 4;  // two sizes of two bytes
+  constexpr uint32_t kHead = 4;  // the sizes of the list and of the table, two bytes each
   if (fields < 0 || !inside(static_cast<uint64_t>(fields), kHead)) {
     return fail("a table's list of fields lies outside of the file", at), Table();
   }

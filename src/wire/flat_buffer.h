@@ -1,8 +1,7 @@
 #pragma once
-// Reads FlatBuffers without a schema: tables whose fields are numbered, vectors, texts. Every offset and length is
-// checked against the bytes before it is followed, and what is read in all is limited, since a hostile buffer may refer
-// to one part any number of times. After the first fault everything reads as absent, so a caller looks once, at the
-// end.
+// Reads FlatBuffers without a schema: tables with numbered fields, vectors, texts. Every offset and length is checked
+// against the file before it is followed. The sum of all reads is limited, since a hostile file may refer to one part
+// many times. After the first error everything reads as absent, so the caller checks once, at the end.
 
 #include <cstdint>
 #include <cstring>
@@ -15,12 +14,12 @@ namespace treadle::wire {
 
 class FlatBuffer {
  public:
-  // An absent table (`at` 0) has no fields.
+  // A table; if `at` is 0 it is absent and has no fields.
   struct Table {
-    uint32_t at = 0, fields_at = 0, fields_end = 0;  // bytes of the buffer
+    uint32_t at = 0, fields_at = 0, fields_end = 0;  // byte offsets in the buffer
     explicit operator bool() const { return at != 0; }
   };
-  // `count` elements from byte `at` on.
+  // `count` elements from byte offset `at` on.
   struct Vector {
     uint32_t at = 0, count = 0;
   };
@@ -28,15 +27,15 @@ class FlatBuffer {
   explicit FlatBuffer(std::string_view bytes);
 
   bool ok() const { return status_.ok(); }
-  // kInvalidFile with the byte of the first fault, kLimit where parts are referred to too often.
+  // Errors: kInvalidFile with the byte of the first error; kLimit if parts are read too often.
   Status take_status() { return std::move(status_); }
-  // A fault that the caller found.
+  // Reports an error that the caller found.
   void fail(std::string_view message, size_t at);
 
   Table root();
   Table table(const Table& table, unsigned field) { return table_at(reference(table, field)); }
   std::string_view text(const Table& table, unsigned field) { return text_at(reference(table, field)); }
-  // Without a field the fallback, as FlatBuffers leaves out fields that have the schema's default.
+  // The number in a field, or `fallback` if there is no field: FlatBuffers leaves out fields with the schema's default.
   template <class T>
   T number(const Table& table, unsigned field, T fallback = {}) {
     const uint32_t at = place(table, field, sizeof(T));
@@ -44,7 +43,7 @@ class FlatBuffer {
   }
   bool has(const Table& table, unsigned field) { return place(table, field, 1) != 0; }
 
-  // Tables and texts are reached through vectors of references, of four bytes each.
+  // Vectors of tables and texts hold references of four bytes each.
   Vector references(const Table& table, unsigned field) { return vector_at(reference(table, field), sizeof(uint32_t)); }
   Table table(const Vector& vector, uint32_t i) { return table_at(follow(vector.at + i * 4)); }
   std::string_view text(const Vector& vector, uint32_t i) { return text_at(follow(vector.at + i * 4)); }
@@ -66,10 +65,10 @@ class FlatBuffer {
     return value;
   }
   bool inside(uint64_t at, uint64_t size) const { return at <= bytes_.size() && size <= bytes_.size() - at; }
-  // Takes `cost` from what may still be read.
+  // Subtracts `cost` from the reads that are left. False if there are too few.
   bool charge(uint64_t cost, size_t at);
   uint32_t place(const Table& table, unsigned field, size_t size);  // 0: absent
-  uint32_t reference(const Table& table, unsigned field);           // what the field refers to; 0: absent
+  uint32_t reference(const Table& table, unsigned field);           // the position that the field refers to; 0: absent
   uint32_t follow(uint32_t at);
   Table table_at(uint32_t at);
   Vector vector_at(uint32_t at, size_t element_size);

@@ -1,6 +1,6 @@
 #pragma once
-// A repeated field: elements in a row in the arena of their message. Lists and what is in them are plain data, which
-// goes with the arena, so that a model of any size is given up at once.
+// A repeated field: elements in a row in the arena of their message. Lists and their elements are plain data without
+// destructors. Freeing a model of any size is thus freeing its arena.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,7 +38,7 @@ class List {
   const T& back() const { return elements()[size() - 1]; }
   operator std::span<const T>() const { return {data(), size()}; }  // NOLINT(google-explicit-constructor)
 
-  // Elements may move; what the list had before stays in the arena.
+  // Elements may move. The old memory stays in the arena.
   void reserve(Arena& arena, size_t count) {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
     static_assert(alignof(T) <= alignof(Head));
@@ -52,15 +52,15 @@ class List {
   }
   T& add(Arena& arena, const T& element = {}) {
     if (size() == capacity()) {
-      const T copy = element;  // may be one of ours
+      const T copy = element;  // `element` may be in this list
       reserve(arena, std::max<size_t>(2 * capacity(), 2));
       return *new (elements() + head_->size++) T(copy);
     }
     return *new (elements() + head_->size++) T(element);
   }
-  // A new last element where there is room for it.
+  // Adds a last element; there must be room for it.
   T& add_default() { return *new (elements() + head_->size++) T(); }
-  // Down to the first `count`.
+  // Keeps the first `count` elements only.
   void truncate(size_t count) {
     if (count < size()) head_->size = static_cast<uint32_t>(count);
   }

@@ -25,7 +25,7 @@ namespace treadle::wire {
 
 namespace {
 
-constexpr size_t kMaxPipeBytes = size_t{2} << 30;  // no reader of protobuf takes more
+constexpr size_t kMaxPipeBytes = size_t{2} << 30;  // readers of protobuf accept no more
 
 class Descriptor {
  public:
@@ -49,7 +49,7 @@ Status open_error(const std::string& path) {
   return error(code, "cannot open \"{}\": {}", path, std::strerror(reason));
 }
 
-// What is neither a regular file nor a pipe has no end, or does what reading it does.
+// Reading other kinds of files has no end or has side effects.
 std::string_view kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISSOCK(mode)) return "a socket";
@@ -61,12 +61,13 @@ Status wrong_kind(mode_t mode, const std::string& path) {
   return error(Code::kInvalidFile, "\"{}\" is {}, expected a file", path, kind_of(mode));
 }
 
-// The descriptor does not wait: a pipe whose writer has nothing yet is waited for here, one without a writer is not.
+// Reads to the end. The descriptor is non-blocking: this function waits while a writer has nothing yet, and fails if
+// the pipe has no writer.
 Result<std::string> read_pipe(int descriptor, const std::string& path) {
   std::string bytes;
   constexpr size_t kBlock = size_t{64} << 10;
-  constexpr int kPollMs = 5;                            // between two questions whether to stop
-  const auto block = std::make_unique<char[]>(kBlock);  // more than small stacks have
+  constexpr int kPollMs = 5;                            // between two checks whether to stop
+  const auto block = std::make_unique<char[]>(kBlock);  // on the heap, since it is too large for small stacks
   while (true) {
     if (stop_requested()) return stopped();
     const ssize_t count = ::read(descriptor, block.get(), kBlock);
@@ -94,20 +95,20 @@ Result<std::string> read_small(int descriptor, size_t size, const std::string& p
     const ssize_t count = ::pread(descriptor, bytes.data() + have, size - have, static_cast<off_t>(have));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return error(Code::kInvalidFile, "cannot read \"{}\": {}", path, std::strerror(errno));
-    if (count == 0) bytes.resize(size = have);  // it has just become shorter
+    if (count == 0) bytes.resize(size = have);  // the file has just become shorter
     have += static_cast<size_t>(count);
   }
   return bytes;
 }
 
-// Empty when the path does not exist.
+// Empty if the path does not exist.
 std::string canonical(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
   if (!resolved && errno == ENOMEM) throw std::bad_alloc();
   return resolved ? resolved.get() : "";
 }
 
-// Mapping costs about as much as reading so many bytes.
+// A mapping costs about as much as reading so many bytes.
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr size_t kSmallFile = size_t{512} << 10;
 
@@ -136,8 +137,8 @@ bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-// The clock that files are stamped by moves in ticks: a change within the tick of an earlier one has its time. Whether
-// `changed` lies so far back that a change from now on has another.
+// File systems take times from a clock that moves in ticks, so two changes within a tick have the same time. Whether
+// `changed` is old enough that a change from now on gets another time.
 bool is_settled(const timespec& changed) {
   constexpr int64_t kTicksNs = 50'000'000;
   timespec now{};
@@ -147,7 +148,7 @@ bool is_settled(const timespec& changed) {
 
 }  // namespace
 
-// The mapped files of the process, by where they are mapped.
+// The mapped files of the process, by address.
 class MappedFiles {
  public:
   void add(const MappedFile& file) {
@@ -155,7 +156,7 @@ class MappedFiles {
     const std::lock_guard lock(mutex_);
     by_end_.emplace(end_of(file), &file);
   }
-  // One that is mapped as these say, and settled; null: none.
+  // A settled mapping of the file with this identity, size and path; null if there is none.
   std::shared_ptr<MappedFile> find(const MappedFile::Identity& identity, size_t size, const std::string& path) {
     const NoFork whole;
     const std::lock_guard lock(mutex_);
@@ -188,7 +189,7 @@ class MappedFiles {
 namespace {
 
 MappedFiles& mapped_files() {
-  static auto* const files = new MappedFiles;  // there for files that are closed last of all
+  static auto* const files = new MappedFiles;  // never destroyed: files may be closed after all static objects
   return *files;
 }
 
@@ -203,7 +204,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
     return error(Code::kInvalidArgument, "a path with a zero byte cannot be opened");
   }
-  // Non-blocking, lest opening a pipe waits for a writer.
+  // Non-blocking: otherwise opening a pipe would wait for a writer.
   const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (descriptor.get() < 0) {
     Status reason = open_error(path);
@@ -238,7 +239,8 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open_inside(std::string_view rel
     bool inside = false;
     for (const std::string& allowed : folders) inside |= lies_inside(path, allowed);
     if (!inside) continue;
-    // The path is canonical: a link in its last place has appeared since. Non-blocking, lest a pipe waits for a writer.
+    // The path is canonical, so a link in its last part has appeared since. Non-blocking: otherwise opening a pipe
+    // would wait for a writer.
     const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (descriptor.get() < 0) return open_error(path);
     struct stat information{};
@@ -277,13 +279,14 @@ Result<std::shared_ptr<MappedFile>> MappedFile::map(int descriptor, size_t size,
                                                     const std::string& path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
-  MappedFiles& all = mapped_files();  // there before it is needed on the way out
+  MappedFiles& all = mapped_files();  // constructed now, since the destructor of a MappedFile uses it
   void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (mapping == MAP_FAILED) {
     if (errno == ENOMEM) return error(Code::kLimit, "no memory to map \"{}\" ({} bytes)", path, size);
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
   }
-  // A small file is wanted whole. A fault maps what is in memory around it; asked to map all, the system takes longer.
+  // A small file is needed whole. A page fault maps the cached pages around it; asking the system to map all takes
+  // longer.
   if (size > kSmallFile) ::madvise(mapping, size, MADV_RANDOM);
   file->mapping_ = mapping;
   file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -329,7 +332,7 @@ bool MappedFile::is(const Identity& identity, size_t size, const std::string& pa
 
 void MappedFile::expect_data_reads() const {
   if (!mapping_ || bytes_.size() <= kSmallFile) return;
-  if (reads_expected_.exchange(true)) return;  // others read it
+  if (reads_expected_.exchange(true)) return;  // another thread has done it
   ::madvise(mapping_, bytes_.size(), MADV_NORMAL);
   ::madvise(mapping_, bytes_.size(), MADV_DONTNEED);
 }
@@ -367,7 +370,7 @@ Status MappedFile::unchanged() const {
   }
   struct stat now{};
   if (::fstat(descriptor_, &now) != 0) return {};
-  // Programs that close all descriptors close this one too; it may be another file's by now.
+  // A program that closes all descriptors closes this one too. The number may belong to another file by now.
   if (now.st_dev != identity_.device || now.st_ino != identity_.inode) return {};
   if (static_cast<size_t>(now.st_size) != bytes_.size()) {
     return error(Code::kInvalidFile, "\"{}\" had {} bytes when it was opened, and has {} now", path_, bytes_.size(),

@@ -1,10 +1,10 @@
 #pragma once
-// The messages of an ONNX file (onnx.proto, IR versions 1 to 14) as plain structs. Each says its fields once, by number
-// and name; reader, writer and the places in errors follow from it. Text and data are views into the file.
+// The messages of an ONNX file (onnx.proto, IR versions 1 to 14) as plain structs. Each lists its fields once, by
+// number and name; reader, writer and the places in errors are generated from the list. Text and data are views into
+// the file.
 //
-// Messages that treadle hands on but does not look into (training, devices) stay raw bytes.
-// All of it is plain data: lists and optional messages lie in an arena, that of the reader or of whoever builds a
-// message.
+// Messages that treadle passes on but does not look into (training, devices) stay raw bytes. All structs are plain
+// data: lists and optional messages lie in an arena, which belongs to the reader or to the code that builds a message.
 
 #include <cstdint>
 #include <optional>
@@ -48,7 +48,7 @@ struct OperatorSetId {
 
 struct Dimension {
   std::optional<int64_t> value;
-  std::string_view param;  // a size's name; empty with `value` absent: unknown
+  std::string_view param;  // name of a symbolic size; empty with `value` absent: unknown
   std::string_view denotation;
   UnknownFields unknown;
 
@@ -115,7 +115,7 @@ struct OpaqueTypeProto {
   }
 };
 
-struct TypeProto {  // one of these, or none: unknown
+struct TypeProto {  // one of these is set; none: unknown
   std::optional<TensorTypeProto> tensor;
   ElementTypeProto *sequence = nullptr, *optional = nullptr;
   MapTypeProto* map = nullptr;
@@ -161,7 +161,7 @@ struct TensorProto {
   Field<int32_t> data_type;
   Field<int32_t> data_location;  // a Location
   std::optional<std::string_view> raw_data;
-  std::optional<std::string_view> segment;  // raw bytes; no producer writes it
+  std::optional<std::string_view> segment;  // raw bytes; no known producer writes it
   Runs<float> float_data;
   Runs<double> double_data;
   Runs<int32_t> int32_data;
@@ -205,7 +205,7 @@ struct SparseTensorProto {
   }
 };
 
-// What SequenceProto.elem_type and OptionalProto.elem_type say.
+// The numbers of SequenceProto.elem_type and OptionalProto.elem_type.
 enum ValueKind : int32_t {
   kUndefinedValue = 0,
   kTensorValue = 1,
@@ -281,7 +281,7 @@ struct MapProto {
 
 struct AttributeProto {
   enum Type : int32_t {
-    kUndefined = 0,  // files of IR version 1: whichever field is there
+    kUndefined = 0,  // files of IR version 1: the field that is present decides
     kFloat = 1,
     kInt = 2,
     kString = 3,
@@ -402,8 +402,8 @@ struct GraphProto {
 struct FunctionProto {
   std::string_view name, domain, overload, doc_string;
   List<std::string_view> inputs, outputs;
-  List<std::string_view> attributes;      // names of those without a default
-  List<AttributeProto> attribute_protos;  // those with one
+  List<std::string_view> attributes;      // names of attributes without a default
+  List<AttributeProto> attribute_protos;  // attributes with a default
   List<NodeProto> nodes;
   List<OperatorSetId> opset_imports;
   List<ValueInfoProto> value_infos;

@@ -13,13 +13,13 @@ namespace {
 template <class Message>
 void read_message(Cursor& in, Message& message);
 
-// Offered every field of a message in turn; takes the one whose number is the current field's.
+// Called for each field of a message in turn; reads the field whose number is the current one.
 class FieldReader {
  public:
   explicit FieldReader(Cursor& in) : in_(in), number_(in.field()) {}
   bool taken() const { return taken_; }
 
-  // Inline, so that finding a message's field is a row of comparisons, and so are texts, which most fields are.
+  // Inlined with the reading of texts, which most fields are: finding a message's field becomes a row of comparisons.
   template <class T>
   [[gnu::always_inline]] void operator()(uint32_t number, std::string_view name, T& member) {
     if (number != number_) return;
@@ -33,7 +33,7 @@ class FieldReader {
   }
 
  private:
-  // `name` is the field's, for errors.
+  // `name`: of the field, for errors.
   template <class T>
   [[gnu::noinline]] static void take(Cursor& in, const char* name, T& member) {
     read(in, member);
@@ -55,7 +55,7 @@ class FieldReader {
       if (!in.document().ok()) return in.document().failed_in(name, index);
     } while (in.next_alike());
   }
-  // Most are one or few, which are counted by reading them.
+  // Most lists have few texts, which are counted while reading.
   static void take_texts(Cursor& in, const char* name, List<std::string_view>& member) {
     constexpr size_t kFew = 8;
     std::string_view texts[kFew];
@@ -79,7 +79,7 @@ class FieldReader {
       for (size_t i = 0; i < count; ++i) member.add_default() = texts[i];
     }
   }
-  // For those in a row, or else by a factor.
+  // Reserves room: for all elements in a row if they can be counted, else by a growth factor.
   template <class T>
   static bool make_room(Cursor& in, List<T>& member) {
     constexpr size_t kMostInRow = size_t{1} << 16;
@@ -144,7 +144,7 @@ void read_message(Cursor& in, Message& message) {
   if (in.too_deep()) {
     return in.fail(Code::kLimit, fmt::format("messages are nested more than {} deep", in.document().limits().depth));
   }
-  // Between a body and one inside of it lie a node and its attribute.
+  // A body nested in another one has a node and its attribute in between.
   constexpr int kPerBody = 3;
   if (const auto bodies = static_cast<size_t>(in.depth() / kPerBody); bodies > 1 && !has_stack_for(bodies)) {
     return in.fail(Code::kLimit, too_deep(bodies).message());

@@ -1,8 +1,8 @@
 #pragma once
-// Bytes -> messages. Nothing is copied but numbers: every view in the result points into `bytes`, which must outlive
-// it. Unknown fields are kept as bytes; fields given twice are merged as protobuf says (lists append, messages merge,
-// the last scalar wins). Errors: kInvalidFile, or kLimit, with byte and field as their place. Weights are not looked
-// at.
+// Bytes -> messages. Only numbers are copied: texts and data of the result point into `bytes`, which must outlive it.
+// Unknown fields are kept as bytes. Fields that appear twice are merged by protobuf's rules (lists append, messages
+// merge, the last scalar wins). Weights are not looked at. Errors: kInvalidFile or kLimit, with byte and field as their
+// place.
 
 #include <string_view>
 
@@ -10,8 +10,8 @@
 
 namespace treadle::wire {
 
-// A message with the arena that its lists and messages lie in, and without which they mean nothing: it does not turn
-// into a message of its own.
+// A message with the arena that holds its lists and messages. It does not convert to a message, which would be invalid
+// without the arena.
 template <class Message>
 class Parsed {
  public:
@@ -34,8 +34,8 @@ Result<Parsed<OptionalProto>> parse_optional(std::string_view bytes, Limits limi
 Result<Parsed<MapProto>> parse_map(std::string_view bytes, Limits limits = {});
 Result<Parsed<TypeProto>> parse_type(std::string_view bytes, Limits limits = {});
 
-// Reads fields into a message that has some already, as protobuf merges: a ModelProto or a message that a graph is made
-// of. `arena` gets what it grows by. On failure the message is half read.
+// Merges fields into a message that may have some already, by protobuf's rules. Message: ModelProto, or a message of
+// which a graph consists. New elements are allocated in `arena`. After an error the message is partly read.
 template <class Message>
 Status merge(std::string_view bytes, Message& message, Arena& arena, Limits limits = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// A message made of pieces of another one: what stays is not copied before the whole is written.
+// A message put together from pieces of another one. Pieces are copied only once, when the message is written.
 
 #include <cstring>
 #include <string>
@@ -12,7 +12,7 @@ namespace treadle::wire {
 
 class Pieces {
  public:
-  size_t size() const { return size_; }  // bytes
+  size_t size() const { return size_; }  // in bytes
   void copy_to(char* out) const;         // size() bytes
   std::string to_string() const;
 
@@ -27,12 +27,12 @@ class Pieces {
     size_t pieces, bytes;
   };
   Mark mark() const { return {pieces_.size(), size_}; }
-  // Takes back what was added since.
+  // Removes the pieces that were added since `mark`.
   void back_to(Mark mark) {
     pieces_.resize(mark.pieces);
     size_ = mark.bytes;
   }
-  // What is added between begin_field() and end_field() becomes a field of bytes. Fields may lie in fields.
+  // Pieces between begin_field() and end_field() become a field of bytes. Fields can be nested.
   Mark begin_field() {
     const Mark begin = mark();
     pieces_.emplace_back();
@@ -45,7 +45,7 @@ class Pieces {
 
   std::vector<std::string_view> pieces_;
   size_t size_ = 0;
-  Arena arena_;  // of what is no piece of the other message
+  Arena arena_;  // for bytes that are not pieces of the other message
 };
 
 }  // namespace treadle::wire

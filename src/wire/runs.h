@@ -1,5 +1,5 @@
 #pragma once
-// A repeated scalar field left where it is in the file, so that a model with its weights in `float_data` opens as
+// A repeated scalar field that is left where it is in the file. A model with weights in `float_data` thus opens as
 // quickly as one with `raw_data`. Protobuf allows values packed in one block or one by one; a Run is either.
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ class Runs {
   const List<Run>& runs() const { return runs_; }
   void add(Arena& arena, Run run) { runs_.add(arena, run); }
 
-  // Takes the current field of `in`, one value or a packed block.
+  // Adds the current field of `in`, one value or a packed block.
   void read(Cursor& in) {
     const bool packed = !kIsBytes && in.wire_type() == WireType::kBytes;
     const char* begin = in.field_begin();
@@ -52,7 +52,7 @@ class Runs {
     }
   }
 
-  // Calls fn(value) in order; false when a packed varint is cut off. Blocks of packed varints are first looked at here.
+  // Calls fn(value) in order. False if a packed varint is cut off: blocks of packed varints are first checked here.
   template <class Fn>
   bool for_each(Fn&& fn) const {
     for (const Run& run : runs_) {
@@ -69,7 +69,7 @@ class Runs {
     return true;
   }
 
-  // How many values there are; false when they are broken.
+  // Counts the values; false if the field is broken.
   bool count(size_t& result) const {
     result = 0;
     if (kIsFixed && runs_.size() == 1 && runs_[0].packed) {

@@ -12,7 +12,7 @@ using protozero::pbf_writer;
 
 class FieldWriter {
  public:
-  // `buffer` is what `out` writes to.
+  // `buffer` is the string that `out` writes to.
   FieldWriter(pbf_writer& out, std::string& buffer) : out_(out), buffer_(buffer) {}
 
   template <class T>
@@ -71,7 +71,7 @@ class FieldWriter {
       Message::fields(message, writer);
       writer.unknown(message.unknown);
     }
-    // protozero drops empty messages, but an empty shape is that of a scalar, while none means an unknown rank.
+    // protozero drops empty messages. But an empty shape is that of a scalar, and an absent one means unknown rank.
     if (buffer_.size() == before) out_.add_message(number, "", 0);
   }
 
@@ -79,7 +79,8 @@ class FieldWriter {
   std::string& buffer_;
 };
 
-// Bytes of text and data in a message, a lower bound of its size: protozero must not be asked for more than it can do.
+// Adds up texts and data of a message. This is a lower bound of its size: protozero must not be asked to write more
+// than it can.
 class SizeCounter {
  public:
   size_t bytes = 0;
@@ -121,7 +122,7 @@ class SizeCounter {
   }
 };
 
-// Hands on what stands in none of the fields that are left out.
+// Passes on the fields that are not left out.
 template <class Inner>
 class Filter {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// Messages -> bytes, fields in order of their numbers, then unknown ones; what is absent is left out.
+// Messages -> bytes: fields in order of their numbers, then unknown fields. Absent fields are left out.
 
 #include <span>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace treadle::wire {
 
-// Fields whose numbers are in `left_out` are not written; this holds for the message itself, not for those in it.
-// Error: kLimit above 2 GiB - 1, what a protobuf reader accepts at most.
+// Fields of the message itself whose numbers are in `left_out` are not written; nested messages are complete. Errors:
+// kLimit above 2 GiB - 1, the most that readers of protobuf accept.
 template <class Message>
 Result<std::string> serialize(const Message& message, std::span<const uint32_t> left_out = {});
 

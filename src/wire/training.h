@@ -1,5 +1,5 @@
 #pragma once
-// What ModelProto.training_info holds.
+// The messages of ModelProto.training_info.
 
 #include "wire/parse.h"
 

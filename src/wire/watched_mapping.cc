@@ -19,7 +19,7 @@
 
 namespace treadle::wire {
 
-// What the handler reads, so nothing of it is ever given back. `end` 0: nobody's.
+// Read by the signal handler, so it is never freed. `end` 0: not in use.
 struct Range {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> has_holes{false};
@@ -35,8 +35,8 @@ struct Block {
 };
 
 constinit Block first_block;
-constinit std::mutex changing;  // of ranges; taken inside of a NoFork
-struct sigaction before{};      // written before the handler is installed
+constinit std::mutex changing;  // guards ranges; taken inside a NoFork
+struct sigaction before{};      // the previous handler; written before ours is installed
 constinit size_t page_size = 0;
 
 Range* range_of(uintptr_t address) {
@@ -49,7 +49,7 @@ Range* range_of(uintptr_t address) {
   return nullptr;
 }
 
-// Zeros from the page of `address` to the end of the mapping: once one page is missing, those behind it are, too.
+// Maps zeros from the page of `address` to the end of the mapping: if one page is missing, so are those behind it.
 bool fill(uintptr_t address) {
   Range* range = range_of(address);
   if (!range) return false;
@@ -67,7 +67,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler == SIG_DFL || (before.sa_handler == SIG_IGN && info->si_code > 0)) {
-    // As if there were no handler: the signal comes again once this one has returned.
+    // Restores the default action: the signal comes again after this handler has returned.
     struct sigaction none{};
     none.sa_handler = SIG_DFL;
     sigaction(signal, &none, nullptr);

@@ -1,12 +1,11 @@
 #pragma once
-// What becomes of a mapped file that shrinks while it is read: the system has no page to give and sends SIGBUS, which
-// would end the process. Within watched mappings the missing pages become zeros instead, and whoever uses the mapping
-// asks afterwards whether that has happened.
+// Reading a mapped file that has been shortened. The system has no page to give and sends SIGBUS, which would end the
+// process. Within watched mappings the missing pages become zeros instead. Code that uses the mapping asks afterwards
+// whether that has happened.
 //
-// The handler is installed when the first mapping is watched and stays. It takes no lock and asks for no memory; it
-// does nothing with a SIGBUS from elsewhere but hand it to the handler that was there before, or to the system. A
-// handler that is installed later takes its place, and should hand on in turn. The environment variable
-// TREADLE_SIGBUS=off leaves the signal alone.
+// The handler is installed when the first mapping is watched, and stays. It takes no lock and allocates nothing. A
+// SIGBUS from elsewhere goes to the previous handler, or to the system. A handler that is installed later replaces it,
+// and should call it. The environment variable TREADLE_SIGBUS=off turns this off.
 
 #include <cstddef>
 
@@ -15,7 +14,7 @@ namespace treadle::wire {
 class WatchedMapping {
  public:
   WatchedMapping() = default;
-  // Of `bytes` bytes at `begin`, the first of a page. Not watched where that is turned off or there is no memory.
+  // `bytes` bytes from `begin` on, the first byte of a page. Not watched if that is turned off or there is no memory.
   WatchedMapping(const void* begin, size_t bytes);
   ~WatchedMapping();
   WatchedMapping(const WatchedMapping&) = delete;
@@ -23,7 +22,7 @@ class WatchedMapping {
   WatchedMapping(WatchedMapping&& other) noexcept;
   WatchedMapping& operator=(WatchedMapping&& other) noexcept;
 
-  // Whether pages were missing, so that zeros have been read in their place.
+  // Whether pages were missing, so that zeros were read in their place.
   bool has_holes() const;
 
  private:
