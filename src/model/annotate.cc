@@ -24,7 +24,7 @@ TypesByName types_of(const ir::Region& region) {
   return types;
 }
 
-// Of a `Constant`, as its attribute says: it is no node of the graph.
+// The type of a `Constant` by its attribute: the graph has no node for it.
 Type type_of_constant(const wire::NodeProto& node) {
   const auto of_dims = [](int32_t type, const wire::List<int64_t>& dims) {
     return Type::tensor(element_type_from_number(type), Shape(dims.begin(), dims.end()));
@@ -96,7 +96,7 @@ class Annotator {
     }
   }
 
-  // What leaves a body may be a value with a declaration of its own elsewhere; here this one's names stay.
+  // A value that leaves a body may be declared elsewhere under other names of sizes; this declaration's names stay.
   void write_output(const Type& type, wire::ValueInfoProto& info) {
     auto declared = info.type ? read_type(*info.type) : Result<Type>(Type());
     auto merged = declared.ok() ? merge(*declared, type) : Result<Type>(type);

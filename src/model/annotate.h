@@ -1,6 +1,6 @@
 #pragma once
-// Inferred types written into a model, as `value_info` and as types of outputs, in bodies too. Everything else of the
-// file stays as it is; functions stay calls.
+// Writes inferred types into a model, as `value_info` and as types of outputs, also in bodies. All other parts of the
+// file stay as they are; functions stay calls.
 
 #include "ir/graph.h"
 #include "wire/parse.h"
@@ -8,8 +8,8 @@
 
 namespace treadle::model {
 
-// `graph` was imported from `model`, which was read from `bytes`, and inferred, not rewritten. The types are added to
-// `model` as well; it and `bytes` must outlive the result. Error: kLimit above 2 GiB.
+// `graph`: imported from `model`, which was read from `bytes`, and inferred, but not rewritten. Adds the types to
+// `model` as well. `model` and `bytes` must outlive the result. Errors: kLimit above 2 GiB.
 Result<wire::Pieces> annotate_types(wire::Parsed<wire::ModelProto>& model, std::string_view bytes,
                                     const ir::Graph& graph);
 

@@ -15,7 +15,8 @@ namespace treadle::model {
 
 namespace {
 
-constexpr int64_t kFirstIrVersionWithPlainInitializers = 4;  // before, each was an input as well
+constexpr int64_t kFirstIrVersionWithPlainInitializers = 4;  // before this version, each initialiser was an input as
+                                                             // well
 
 class Exporter {
  public:
@@ -53,7 +54,7 @@ class Exporter {
   }
 
  private:
-  // One version of each domain in which every node has the version that it was imported with.
+  // Finds for each domain an operator set in which every node has the version with which it was imported.
   Status write_opsets(wire::ModelProto& model) {
     std::map<std::string_view, std::vector<const ir::Node*>> nodes;
     ir::for_each_node(graph_.top(), [&](const ir::Node& node) { nodes[node.op->domain].push_back(&node); });
@@ -91,7 +92,7 @@ class Exporter {
     opset.version = version;
   }
 
-  // A value's own name, with a number where another value has that.
+  // A unique name for the value: its own, with a number if another value has the same.
   std::string_view name_of(const ir::Value* value) {
     if (!value) return {};
     const auto [it, fresh] = names_.emplace(value, std::string_view());
@@ -111,7 +112,7 @@ class Exporter {
     return info;
   }
 
-  // onnx's inference gives the condition of a Loop's body the sizes of cond, which may be others than those here.
+  // onnx's inference gives the condition of a Loop's body the sizes of cond, which may differ from the ones here.
   static Type type_of_input(const ir::Region& region, const ir::Value& input) {
     const ir::Node* node = region.parent_node;
     if (!node || node->op->control != Control::kLoop) return input.type;
@@ -124,7 +125,7 @@ class Exporter {
     wire::GraphProto proto;
     proto.name = region.name;
     const bool is_top = region.parent_node == nullptr;
-    std::unordered_set<const ir::Value*> own;  // what a body may hand out
+    std::unordered_set<const ir::Value*> own;  // values that a body may return
     for (const ir::Value* input : region.inputs) {
       proto.inputs.add(arena_, info_of(name_of(input), type_of_input(region, *input)));
       own.insert(input);
@@ -141,7 +142,8 @@ class Exporter {
     return proto;
   }
 
-  // What comes from outside of a body, or leaves it twice, leaves it under a name of its own.
+  // A value from outside of a body, or one that leaves the body twice, is copied by an Identity so that it has a name
+  // of its own.
   std::string_view add_identity(std::string_view from, wire::GraphProto& proto) {
     std::string name;
     for (int number = 1; name.empty() || !taken_.insert(name).second; ++number) {
@@ -170,7 +172,7 @@ class Exporter {
     return proto;
   }
 
-  // Of "/encoder/Loop_3:body/Add_7" in the body of "/encoder/Loop_3" it is "Add_7".
+  // The last part of a path: "Add_7" for "/encoder/Loop_3:body/Add_7" in the body of "/encoder/Loop_3".
   static std::string_view own_part(std::string_view path, const ir::Region& region) {
     if (region.parent_node) {
       const std::string around = fmt::format("{}:{}", std::string_view(region.parent_node->name), region.attribute);
@@ -204,7 +206,7 @@ class Exporter {
         for (const std::string& text : attribute.as_strings()) proto.strings.add(arena_, text);
         break;
       case ir::AttributeKind::kTensor:
-      case ir::AttributeKind::kSparseTensor:  // held dense
+      case ir::AttributeKind::kSparseTensor:  // stored dense
         proto.type = wire::AttributeProto::kTensor;
         proto.t = arena_.make<wire::TensorProto>(write_tensor(attribute.as_tensor(), {}, arena_));
         break;
@@ -233,7 +235,7 @@ class Exporter {
   Arena arena_;
   std::unordered_map<const ir::Value*, std::string_view> names_;
   std::unordered_set<std::string> taken_;
-  std::vector<const ir::Value*> constants_;  // in the order of their first use
+  std::vector<const ir::Value*> constants_;  // in order of first use
 };
 
 }  // namespace

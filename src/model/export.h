@@ -1,5 +1,5 @@
 #pragma once
-// ir::Graph -> ModelProto: what import_model() reads, after rewrites, for other programs to read.
+// ir::Graph -> ModelProto: the inverse of import_model(), after rewrites, for other programs.
 
 #include <string>
 
@@ -7,10 +7,9 @@
 
 namespace treadle::model {
 
-// A graph of operators of the specification, as it is before planning. Functions are inlined; constants, wherever they
-// are used, are initialisers of the top graph. Names of inputs and outputs stay; others get a number where one name
-// stood for several values. Errors: kNotImplemented where functions brought versions of operators together that no one
-// operator set has; kLimit above 2 GiB.
+// `graph`: one of operators of the specification, before planning. Functions are inlined. All constants become
+// initialisers of the top graph. Names of inputs and outputs stay; a number makes other names unique. Errors:
+// kNotImplemented if functions imported versions of operators that no single operator set has; kLimit above 2 GiB.
 Result<std::string> export_model(const ir::Graph& graph);
 
 }  // namespace treadle::model

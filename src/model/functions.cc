@@ -106,7 +106,7 @@ Status FunctionTable::visit_calls(const wire::List<wire::NodeProto>& nodes,
     }
     for (const wire::AttributeProto& attribute : node.attributes) {
       if (attribute.g) TREADLE_TRY(visit_calls(attribute.g->nodes, chain, count));
-      size_t elsewhere = 0;  // no body of a node
+      size_t elsewhere = 0;  // nodes outside of bodies
       for (const wire::GraphProto& graph : attribute.graphs) TREADLE_TRY(visit_calls(graph.nodes, chain, elsewhere));
     }
   }

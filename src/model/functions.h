@@ -1,5 +1,5 @@
 #pragma once
-// The functions that a model brings along, by domain, name and overload.
+// The functions that a model defines, by domain, name and overload.
 
 #include <string>
 #include <string_view>
@@ -11,31 +11,31 @@
 
 namespace treadle::model {
 
-// Calls and bodies within each other, before importing gives up.
+// Limit of nested calls and bodies.
 inline constexpr int kMaxImportDepth = 200;
 
-// Domain to imported version; "ai.onnx" stands as "".
+// Domain to imported version; the key of "ai.onnx" is "".
 using Opsets = std::unordered_map<std::string_view, int64_t>;
 
 inline std::string_view canonical_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
 }
 
-// Errors: kInvalidModel for versions below 1 and for a domain imported in two versions.
+// Errors: kInvalidModel for versions below 1, and for a domain that is imported in two versions.
 Result<Opsets> read_opsets(const wire::List<wire::OperatorSetId>& imports);
 
 struct Function {
   const wire::FunctionProto* proto = nullptr;
-  Opsets opsets;     // its own imports, and the model's for the domains that it does not import
-  size_t nodes = 0;  // at least as many a call becomes, those of its own calls included; at most SIZE_MAX
+  Opsets opsets;     // its own imports, and the model's for other domains
+  size_t nodes = 0;  // a lower bound of the nodes that a call becomes, with nested calls; at most SIZE_MAX
 };
 
 class FunctionTable {
  public:
-  // Errors: kInvalidModel for two functions of one identity, and for functions that call themselves, by whichever way
-  // (the message names it); kLimit for chains of calls longer than kMaxImportDepth.
+  // Errors: kInvalidModel for two functions with the same identity, and for functions that call themselves, directly or
+  // through others (the message names the calls); kLimit for chains of calls longer than kMaxImportDepth.
   Status build(const wire::ModelProto& model, const Opsets& model_opsets);
-  // Null when the node is no call of a function.
+  // Null if the node does not call a function.
   const Function* find(const wire::NodeProto& node) const;
 
  private:
@@ -46,7 +46,7 @@ class FunctionTable {
   };
 
   Status visit(Entry& entry, std::vector<const wire::FunctionProto*>& chain);
-  // Adds to `count` what the nodes become.
+  // Adds to `count` the number of nodes that the nodes become.
   Status visit_calls(const wire::List<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain,
                      size_t& count);
   Entry* find_entry(const wire::NodeProto& node);

@@ -67,7 +67,7 @@ class Attachment {
     return error(Code::kInvalidModel, "\"{}\", which Gradient names, is no value of the graph that it stands in", name);
   }
 
-  // What makes v of the arguments.
+  // Marks the nodes that compute v from the arguments.
   Status mark_needed(const ir::Value* v) {
     std::vector<const ir::Value*> open{v};
     while (!open.empty()) {

@@ -1,4 +1,4 @@
-// Calls of a model's functions: the nodes of the function take the place of the call.
+// Inlines calls of a model's functions.
 
 #include <algorithm>
 #include <unordered_set>
@@ -17,7 +17,7 @@ Status Importer::count_inlined(size_t cost) {
 Status Importer::call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
                                Place& place) {
   const wire::FunctionProto& proto = *function.proto;
-  // What cannot end well does not begin.
+  // A call that would exceed a limit is refused before it is inlined.
   if (function.nodes > options_.max_inlined_nodes) return count_inlined(function.nodes);
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
@@ -47,7 +47,7 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
   TREADLE_ASSIGN(const Bindings parameters, bind_attributes(call, proto, environment, place));
   environment.parameters = &parameters;
   NodePaths paths(path);
-  const DeclaredTypes no_types;  // those of a function speak of every call at once
+  const DeclaredTypes no_types;  // types that a function declares would have to hold for all calls
   Place inside{place.region, scope, environment, paths, no_types};
   TREADLE_TRY(import_nodes(proto.nodes, inside));
   TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, place));
@@ -65,7 +65,7 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
     for (const std::string_view name : function.attributes) declared |= name == attribute.name;
     for (const wire::AttributeProto& parameter : function.attribute_protos)
       declared |= parameter.name == attribute.name;
-    if (!declared) continue;  // nothing in the function can refer to it
+    if (!declared) continue;  // no node of the function can refer to it
     TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
     if (binding.proto && !bindings.emplace(attribute.name, binding).second) {
       return error(Code::kInvalidModel, "attribute \"{}\" is given twice", attribute.name);
@@ -77,8 +77,8 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
   return bindings;
 }
 
-// The function's outputs take the names that the caller gives them. One that is an argument, or stands for two outputs,
-// is passed on by an Identity, since a value has one name.
+// The function's outputs take the names that the caller gives them. A value has only one name, so an output that is
+// also an argument or another output is copied by an Identity.
 Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
                               const std::vector<ir::Value*>& arguments, std::string_view path, Place& place) {
   std::unordered_set<const ir::Value*> taken(arguments.begin(), arguments.end());

@@ -16,13 +16,13 @@ namespace treadle::model {
 
 namespace {
 
-// Down to the tensors that it holds.
+// Whether a type is known down to the tensors that it holds.
 bool is_whole(const Type& type) {
   return type.is_tensor() || (type.child && is_whole(*type.child));
 }
 
-// What is known of a domain's versions. Operator sets above `newest` did not exist when this was written. A model that
-// uses an `implied` domain without importing it is read as of the newest version, as onnxruntime reads it.
+// The versions of a domain. Operator sets above `newest` did not exist when this was written. A model may use an
+// `implied` domain without importing it; like onnxruntime, the import then takes the newest version.
 struct Domain {
   std::string_view name;
   int64_t newest;
@@ -39,7 +39,7 @@ std::string quoted(std::string_view kind, std::string_view name) {
   return fmt::format("{} \"{}\"", kind, name);
 }
 
-// By name; of several the first.
+// By name; the first one counts.
 DeclaredTypes types_of(std::initializer_list<const wire::List<wire::ValueInfoProto>*> lists) {
   DeclaredTypes types;
   size_t count = 0;
@@ -58,7 +58,7 @@ DeclaredTypes declared_types(const wire::GraphProto& graph) {
   return types_of({&graph.outputs, &graph.value_infos});
 }
 
-// Names that a graph initialises, dense or sparse.
+// Names of dense and sparse initializers of a graph.
 using InitializerNames = std::unordered_map<std::string_view, const wire::TensorProto*>;
 InitializerNames initializer_names(const wire::GraphProto& graph) {
   InitializerNames names;
@@ -170,7 +170,7 @@ Status Importer::check_model() {
   }
   TREADLE_ASSIGN(opsets_, read_opsets(model_.opset_imports));
   if (opsets_.empty()) {
-    // Imports came with IR version 3; before, everything was version 1.
+    // Models before IR version 3 have no imports; all their operators have version 1.
     if (ir >= 3) return error(Code::kInvalidModel, "the model imports no operator set");
     opsets_.emplace("", 1);
   }
@@ -245,9 +245,8 @@ Status Importer::import_body(const wire::GraphProto& proto, std::string_view pat
   return {};
 }
 
-// Where a graph gives an input an initialiser: at the top it is the input's default (`defaults` is there). In a body
-// the operator decides how many inputs it passes, so such an input, which old exporters wrote, is a constant and no
-// input.
+// Inputs with an initialiser. In the top graph, it is the input's default (stored in `defaults`). In a body, the
+// operator decides how many inputs it passes. There such an input, which old exporters wrote, becomes a constant.
 Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults) {
   const auto initialized = proto.inputs.empty() ? InitializerNames() : initializer_names(proto);
   for (const wire::ValueInfoProto& info : proto.inputs) {
@@ -303,7 +302,7 @@ Status Importer::fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type)
   return {};
 }
 
-// Sizes are computed from integers and a few numbers; more floats than that are weights.
+// Whether contents are left unread: sizes are computed from integers and a few floats; more floats are weights.
 bool Importer::leaves_contents(const wire::TensorProto& proto) const {
   constexpr int64_t kFewElements = 64;
   if (!options_.for_types || !is_float(element_type_from_number(proto.data_type))) return false;
@@ -314,8 +313,8 @@ bool Importer::leaves_contents(const wire::TensorProto& proto) const {
   return count > kFewElements;
 }
 
-// Whether an initializer is what an input or a value info of its name says. Where models are only looked at, an error
-// is one of their problems; a value info is nobody's who runs them.
+// Whether an initializer agrees with an input or value info of its name. For inspection, a contradiction is one of the
+// model's problems. For a run, value infos do not matter.
 Result<bool> Importer::fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
                                      const Place& place) {
   const wire::TypeProto* const* input = inputs.find(name);
@@ -386,7 +385,8 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
   for (const wire::TensorProto& tensor : proto.initializers) {
     if (ImportOptions::GivenInitializer* const given = top ? given_initializer(tensor.name) : nullptr) {
       TREADLE_TRY(fits_given(tensor, given->contents, place));
-      TREADLE_TRY(add(tensor.name, given->contents.clone()));  // sessions share contents, the caller may write
+      TREADLE_TRY(add(tensor.name, given->contents.clone()));  // sessions share contents, but the caller may write to
+                                                               // its own
       continue;
     }
     if (leaves_contents(tensor)) {
@@ -416,7 +416,8 @@ Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
     ir::Value* output = *value;
     const bool is_outer = output->owner != place.region && !output->is_constant();
     if (is_outer && !options_.as_onnx && !options_.broken) {
-      // In the body alone the value is known to have these sizes, which rows of a loop without iterations follow from.
+      // The value is known to have these sizes only within the body; the rows of a loop without iterations take them
+      // from here.
       TREADLE_ASSIGN(Type declared, declared_type(info.name, place));
       if (tells_sizes(declared) && !output->type.is_concrete()) {
         const std::string path = fmt::format("{}/{}", place.paths.prefix(), info.name);
@@ -473,7 +474,7 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
   return {};
 }
 
-// A name that the node or its bodies use and that only a node behind it defines; empty where there is none.
+// A name that the node or its bodies use and that a later node defines; empty if there is none.
 std::string_view Importer::needed_later(const wire::NodeProto& node, const wire::List<wire::NodeProto>& nodes,
                                         const Place& place) {
   std::string_view found;
@@ -484,7 +485,7 @@ std::string_view Importer::needed_later(const wire::NodeProto& node, const wire:
   return found;
 }
 
-// The error of a node with its place; where a value is merely defined too late (`later`), the error says so.
+// The error of a node with its place. If a value is merely defined too late (`later`), the error says so.
 Status Importer::locate(Status status, const wire::NodeProto& node, std::string_view path, std::string_view later,
                         const Place& place) const {
   if (!later.empty() && sorts_) {
@@ -533,8 +534,8 @@ Result<ir::Value*> Importer::resolve(std::string_view name, Place& place) {
 
 namespace {
 
-// A model whose nodes are not sorted is read once more, in an order of ours: that a name is used too early is seen only
-// when a node has been read in part.
+// Imports a model whose nodes are not sorted. That a name is used too early is noticed in the middle of a node, so the
+// import starts again with sorted nodes.
 Result<std::unique_ptr<ir::Graph>> import_in_order(const wire::ModelProto& model,
                                                    const std::shared_ptr<wire::MappedFile>& file,
                                                    const ImportOptions& options) {

@@ -1,12 +1,12 @@
-// Loops as exporters write them, so that nothing behind import has to know.
+// Rewrites unusual loops of exporters, so that later stages need not handle them.
 //
-// A body may declare its iteration number or its condition with sizes of 1: spox writes int64[1] and bool[1]. The loop
-// makes single numbers, and a Reshape at the head of the body gives them the sizes that the body declares:
+// A body may declare its iteration number or its condition with sizes of 1: spox writes int64[1] and bool[1]. A loop
+// passes scalars. A Reshape at the head of the body gives them the sizes that the body declares:
 //
 //   body (int64[1] i, bool[1] c) { ... }   ->   body (int64 n, bool b) { i = Reshape(n, [1])  c = Reshape(b, [1]) ... }
 //
-// A Loop without cond ignores its body's condition, as the specification says. Where the caller wants the condition
-// obeyed, the Loop gets a cond that is true.
+// A Loop without cond ignores its body's condition, as the specification says. If the caller wants it obeyed, the Loop
+// gets a cond that is true.
 
 #include "model/importer.h"
 
@@ -22,15 +22,15 @@ bool has_axes_of_one_element(const Type& type) {
   return true;
 }
 
-// Reshape in the operator set that the loop was written in, so that the graph can be written as a model again. Before
-// version 5 the sizes were an attribute.
+// Reshape in the operator set of the loop, so that the graph can be exported again. Before version 5 the sizes were an
+// attribute.
 const OpVersion& version_of_reshape(const OpDef& reshape, const Opsets& opsets) {
   const auto opset = opsets.find("");
   const OpVersion* version = opset == opsets.end() ? nullptr : reshape.version_for(opset->second);
   return version && version->inputs.size() > 1 ? *version : reshape.newest();
 }
 
-// Input `i` of the body becomes a single number; the value that the body reads is made of it.
+// Makes input `i` of the body a scalar, and computes the value that the body reads from it.
 void reshape_input(ir::Graph& graph, ir::Region& body, size_t i, const Opsets& opsets) {
   ir::Value* declared = body.inputs[i];
   const Dims ones(declared->type.shape.size(), 1);

@@ -71,7 +71,7 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
     return error(Code::kNotImplemented, "operator {} of domain \"{}\" is known, but not run: this build does not {}",
                  node.op_type, shown_domain(domain), op->missing);
   }
-  // A version that a later one replaced (GroupNormalization-18) is what its models mean; an operator that ended is not.
+  // A replaced version (GroupNormalization-18) is valid for models that import it; a removed operator is not.
   if (version->deprecated && version == &op->newest() && !options_.broken) {
     return error(Code::kNotImplemented,
                  "operator {} of domain \"{}\" is deprecated since operator set {} (imported: {})", node.op_type,
@@ -82,14 +82,14 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
 
 namespace {
 
-// Inputs before one that is variadic and may be empty; 0 where there is none.
+// The number of inputs before a variadic one that may be empty; 0 if there is none.
 size_t places_before_variadic(const OpVersion& version) {
   const std::vector<Formal>& formals = version.inputs;
   return !formals.empty() && formals.back().min_arity == 0 ? formals.size() - 1 : 0;
 }
 
-// What a node has to list. Less than the schema's least number where optional inputs stand before a variadic one that
-// may be empty: exporters leave them out as they do at the end (Loop without states).
+// The least number of inputs that a node has to list. It is less than the schema's if optional inputs precede a
+// variadic one that may be empty: exporters leave them out as they do at the end (Loop without states).
 size_t required_inputs(const OpVersion& version) {
   const std::vector<Formal>& formals = version.inputs;
   size_t count = places_before_variadic(version);
@@ -147,7 +147,7 @@ namespace {
 
 ir::Value* const kNoValue = nullptr;
 
-// An input that is an argument of the function which the call leaves out.
+// Allows an input whose value is an argument of the function that the call leaves out.
 Status allow_left_out(const OpVersion& version, size_t i, std::string_view argument) {
   const Formal* formal = version.input(i);
   if (!formal || formal->arity == Arity::kOptional) return {};
@@ -167,9 +167,9 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
     if (!*value && !input.empty()) TREADLE_TRY(allow_left_out(*resolved->version, made->inputs.size(), input));
     graph_->add_input(made, *value);
   }
-  // What stands before a variadic input has its place, also where the node lists nothing behind it.
+  // Inputs before a variadic one have their positions even if the node lists nothing behind them.
   for (size_t i = made->inputs.size(); i < resolved->places; ++i) graph_->add_input(made, nullptr);
-  made->output_count = static_cast<uint32_t>(node.outputs.size());  // what `parse` may ask for
+  made->output_count = static_cast<uint32_t>(node.outputs.size());  // `parse` may ask for it
   TREADLE_TRY(import_attributes(node, made, place));
   made->output_count = 0;
   if (made->op->control == Control::kLoop) settle_loop(*made, place);
@@ -193,7 +193,7 @@ Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Pl
   return {};
 }
 
-// Of a node that is only looked at: numbers and texts, and of what is larger only what it is.
+// An attribute of a node that is only inspected: numbers and texts; larger contents are described only.
 ir::Attribute Importer::shown_attribute(const wire::AttributeProto& proto) {
   const AttributeKind kind = attribute_kind(proto);
   switch (kind) {
@@ -243,7 +243,7 @@ uint64_t bits_of(const std::optional<float>& number) {
   return number ? uint64_t{1} << 32 | std::bit_cast<uint32_t>(*number) : 0;
 }
 
-// Small enough to be compared, and without anything that depends on the place.
+// Whether attributes are small enough to be compared, and do not depend on the place.
 bool is_plain(const wire::AttributeProto& a) {
   constexpr size_t kMost = 16;
   return !a.t && !a.g && !a.sparse_tensor && !a.tp && a.ref_attr_name.empty() && a.tensors.empty() &&
@@ -251,7 +251,7 @@ bool is_plain(const wire::AttributeProto& a) {
          a.strings.empty() && a.ints.size() <= kMost;
 }
 
-// Of plain ones.
+// Compares plain attributes.
 bool say_the_same(const wire::AttributeProto& a, const wire::AttributeProto& b) {
   return a.type == b.type && a.i == b.i && bits_of(a.f) == bits_of(b.f) && a.name == b.name && a.s == b.s &&
          a.ints == b.ints;
@@ -259,7 +259,7 @@ bool say_the_same(const wire::AttributeProto& a, const wire::AttributeProto& b) 
 
 }  // namespace
 
-// Where the attributes of such a node are kept; null when they are not.
+// The cached attributes of such a node; null if they are not cached.
 Importer::ReadAttributes* Importer::read_before(const wire::NodeProto& proto, const OpVersion* version) {
   if (open_calls_ > 0 || options_.as_onnx) return nullptr;
   uint64_t hash = reinterpret_cast<uintptr_t>(version);
@@ -306,7 +306,7 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
   }
   if (!options_.as_onnx || !node->op->domain.empty()) TREADLE_TRY(check_attribute_rules(*node));
   Status status = parse_attributes(*node);
-  if (!status.ok() && options_.as_onnx && node->op->name == "TreeEnsemble") return {};  // a rule of its own looks at it
+  if (!status.ok() && options_.as_onnx && node->op->name == "TreeEnsemble") return {};  // onnx_rules.cc checks it
   if (!status.ok() && options_.as_onnx && node->op->domain.empty()) {
     become(*node, opaque_op(), node->attributes);
     return {};
@@ -321,13 +321,13 @@ Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* n
   }
   TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
   if (!binding.proto) return {};
-  if (!def || def->kind == AttributeKind::kUndefined) {  // of any kind
+  if (!def || def->kind == AttributeKind::kUndefined) {  // any kind is allowed
     TREADLE_ASSIGN(Attribute attribute, read_attribute_once(proto.name, *binding.proto));
     node->attributes.set(std::move(attribute));
     return {};
   }
   AttributeKind kind = attribute_kind(*binding.proto);
-  // A list without elements and without a type is still a list.
+  // An empty list without a type is still a list.
   const bool untyped = kind == AttributeKind::kUndefined && binding.proto->type == wire::AttributeProto::kUndefined;
   if (untyped && (def->kind == AttributeKind::kInts || def->kind == AttributeKind::kFloats ||
                   def->kind == AttributeKind::kStrings)) {
@@ -345,7 +345,7 @@ Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* n
 
 namespace {
 
-// Memory of an attribute that a copy does not share.
+// Memory of an attribute that copies do not share.
 size_t own_bytes(const Attribute& attribute) {
   size_t bytes = 0;
   if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes = text->size();
@@ -359,7 +359,7 @@ size_t own_bytes(const Attribute& attribute) {
 
 }  // namespace
 
-// While calls are inlined an attribute may come again, so it is kept; tensors are then shared, and the rest is counted.
+// While calls are inlined, an attribute may come again, so it is cached. Copies share tensors; other memory is counted.
 Result<Attribute> Importer::read_attribute_once(std::string_view name, const wire::AttributeProto& proto) {
   constexpr size_t kBytesPerNode = 256;
   if (open_calls_ == 0) return read_attribute(name, proto, tensors_);
@@ -374,7 +374,7 @@ Result<Attribute> Importer::read_attribute_once(std::string_view name, const wir
   return attribute;
 }
 
-// In the order in which the operator names its graph attributes, whatever the file's.
+// In the order in which the operator names its graph attributes, independent of the file's order.
 Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place) {
   for (const AttributeDef& def : node->version->attributes) {
     if (def.kind != AttributeKind::kGraph) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes, import_loop.cc
-// changes loops, import_call.cc puts the nodes of functions in the place of their calls.
+// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes, import_loop.cc changes
+// loops, import_call.cc inlines calls of functions.
 
 #include <deque>
 #include <string>
@@ -17,16 +17,16 @@
 
 namespace treadle::model {
 
-// The names that code may use: those of its own graph, then those of the graphs around it. A name may stand for
-// nothing (null): an argument that the caller of a function left out.
+// The visible names: those of the graph itself, then those of the graphs around it. The value of a name may be null: an
+// argument that the caller of a function left out.
 class Scope {
  public:
   explicit Scope(const Scope* outer) : outer_(outer) {}
 
-  // False when this scope has the name already.
+  // False if this scope has the name already.
   bool define(std::string_view name, ir::Value* value) { return values_.emplace(name, value).second; }
   bool defines(std::string_view name) const { return values_.contains(name); }
-  // Null when there is no such name.
+  // Null if there is no such name.
   ir::Value* const* find(std::string_view name) const {
     for (const Scope* scope = this; scope; scope = scope->outer_) {
       if (ir::Value* const* value = scope->values_.find(name)) return value;
@@ -43,8 +43,8 @@ class Scope {
 
 struct Environment;
 
-// An attribute of a call, with the surroundings in which it was written: a graph that is handed to a function refers to
-// values, functions' parameters and operator versions of its own place.
+// An attribute of a call, with its environment: a graph that is passed to a function refers to values, parameters and
+// operator versions of the place where it was written.
 struct Binding {
   const wire::AttributeProto* proto = nullptr;
   const Environment* environment = nullptr;
@@ -52,56 +52,56 @@ struct Binding {
 };
 using Bindings = std::unordered_map<std::string_view, Binding>;
 
-// What code means beyond its values.
+// The environment of nodes apart from values.
 struct Environment {
   const Opsets* opsets = nullptr;
   const Bindings* parameters = nullptr;           // null outside functions
   const wire::FunctionProto* function = nullptr;  // null outside functions
 };
 
-// A long text by its ends and a number made from all of it: names in a file may be of any length, and a function's are
-// repeated for every call.
+// Shortens a long text to its ends and a hash of the whole: names in a file may be of any length, and a function's
+// names are repeated for every call.
 std::string shortened(std::string text);
-inline constexpr size_t kLongName = 1000;  // bytes; what is longer is shortened
+inline constexpr size_t kLongName = 1000;  // in bytes; longer texts are shortened
 
-// Hands out unique paths for the nodes of one graph or of one call of a function.
+// Makes unique paths for the nodes of one graph or of one call of a function.
 class NodePaths {
  public:
   explicit NodePaths(std::string_view prefix) : prefix_(prefix) {}
-  // prefix + "/" + the node's name or, without one, operator and position.
+  // prefix + "/" + the node's name or, if it has none, operator and index.
   std::string make(const wire::NodeProto& node, size_t index);
-  // The same without a look at those before; `text` may get it.
+  // The same without making it unique. `text`: storage that the result may use.
   std::string_view make_any(const wire::NodeProto& node, size_t index, std::string& text) const;
   const std::string& prefix() const { return prefix_; }
   void reserve(size_t count) { used_.reserve(count); }
 
  private:
   std::string prefix_;
-  NameMap<int> used_;                // to the number that the next node of the same name gets
+  NameMap<int> used_;                // how many nodes have the name so far
   std::deque<std::string> made_up_;  // names that are not in the file
 };
 
 // Types that a graph declares for its values.
 using DeclaredTypes = NameMap<const wire::TypeProto*>;
 
-// Where nodes go and what their names mean.
+// Where to add nodes, and how to look up their names.
 struct Place {
   ir::Region* region;
   Scope& scope;
   const Environment& environment;
   NodePaths& paths;
   const DeclaredTypes& types;
-  // Where NameUses has them: the numbers of the names to come. `scope` then stays empty.
+  // Numbers of the names to come, from NameUses. `scope` then stays empty.
   const NameUses::Numbers* numbers = nullptr;
   size_t next_number = 0;
 
-  // The next name's number; null when there is none.
+  // The next name's number; null if there is none.
   const uint32_t* take_number() { return next_number < numbers->size() ? &(*numbers)[next_number++] : nullptr; }
 };
 
 class Importer {
  public:
-  // `sorts`: nodes may stand in any order.
+  // `sorts`: whether nodes may be in any order.
   Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file, const ImportOptions& options,
            bool sorts);
   const TensorReader& tensors() const { return tensors_; }
@@ -131,19 +131,19 @@ class Importer {
   Result<Type> declared_type(std::string_view name, const Place& place) {
     return declared_type(name, place.types.find(name), place);
   }
-  // `declared`: what the graph's declarations have of it, or null.
+  // `declared`: the graph's declaration of it, or null.
   Result<Type> declared_type(std::string_view name, const wire::TypeProto* const* declared, const Place& place);
   Status define(std::string_view name, ir::Value* value, Place& place);
-  // What a value is called in messages: its name, in functions with the path of the call. `text` may get it.
+  // The name of a value in messages; in functions with the path of the call. `text`: storage that the result may use.
   std::string_view value_name(std::string_view name, const Place& place, std::string& text) const;
   std::string value_name(std::string_view name, const Place& place) const {
     std::string text;
     return std::string(value_name(name, place, text));
   }
-  // Whether only the tensor's type is wanted.
+  // Whether only the tensor's type is needed.
   bool leaves_contents(const wire::TensorProto& proto) const;
   Result<ir::Value*> resolve(std::string_view name, Place& place);
-  // What the name, which is not empty, stands for; null when it stands for nothing.
+  // The value of a name that is not empty; the pointed-to value is null for an argument that is left out.
   ir::Value* const* find(std::string_view name, Place& place) const {
     if (!place.numbers) return place.scope.find(name);
     const uint32_t* number = place.take_number();
@@ -155,7 +155,7 @@ class Importer {
   Status import_node(const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_constant(const wire::NodeProto& node, Place& place);
   Status import_operator(const wire::NodeProto& node, std::string_view path, Place& place);
-  // A node that could not be made becomes an opaque one.
+  // Turns a node that could not be made into an opaque one.
   ir::Attribute shown_attribute(const wire::AttributeProto& proto);
   Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
@@ -173,10 +173,9 @@ class Importer {
   Status bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
                       const std::vector<ir::Value*>& arguments, std::string_view path, Place& place);
   Result<ir::Value*> insert_identity(ir::Value* value, std::string_view path, Place& place);
-  // The attribute that is meant: itself, or what a parameter of the enclosing function is bound to (proto null:
-  // nothing).
+  // The attribute itself, or the one to which the parameter of the enclosing function is bound (proto null: none).
   Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const Place& place);
-  // Limits what functions grow into; `cost` 1 is a node.
+  // Limits the growth by inlining; `cost` 1 is a node.
   Status count_inlined(size_t cost);
   Result<ir::Attribute> read_attribute_once(std::string_view name, const wire::AttributeProto& proto);
 
@@ -184,28 +183,30 @@ class Importer {
   const ImportOptions& options_;
   const bool sorts_;
   bool unsorted_ = false;
-  bool lacks_operator_ = false;            // an import failed, or will, at an operator that treadle does not have
-  std::vector<std::string_view> implied_;  // domains in opsets_ that the model does not import, until one is met
+  bool lacks_operator_ = false;            // the import failed or will fail at an operator that treadle does not have
+  std::vector<std::string_view> implied_;  // domains in opsets_ that the model does not import; empty once such a
+                                           // domain was used
   std::shared_ptr<wire::MappedFile> file_;
   TensorReader tensors_;
   std::unique_ptr<ir::Graph> graph_;
   Opsets opsets_;
   FunctionTable functions_;
-  // What may be met again: attributes while calls are inlined, and initialisers of bodies. Read once, then shared.
+  // Objects that may come again, read once and then shared: attributes while calls are inlined, and initialisers of
+  // bodies.
   std::unordered_map<const wire::AttributeProto*, ir::Attribute> attributes_;
   std::unordered_map<const void*, Tensor> body_tensors_;
-  std::vector<ir::Value*> values_;  // by the number of their definition
-  // Operators met last, by length and ends of their names.
+  std::vector<ir::Value*> values_;  // by number of their definition
+  // The most recent operators, by length and ends of their names.
   struct Resolved {
     const Opsets* opsets = nullptr;
     std::string_view domain, name;
     const OpDef* op = nullptr;
     const OpVersion* version = nullptr;
     size_t required_inputs = 0;
-    size_t places = 0;  // of inputs before one that is variadic and may be empty
+    size_t places = 0;  // number of inputs before a variadic one that may be empty
   };
   Resolved resolved_[64];
-  // Attributes of nodes met last: what says the same is read once.
+  // Attributes of the most recent nodes: equal ones are read once.
   struct ReadAttributes {
     const OpVersion* version = nullptr;
     const wire::NodeProto* proto = nullptr;

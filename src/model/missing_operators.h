@@ -1,6 +1,5 @@
 #pragma once
-// What a model needs and treadle does not have: all of it in one message, since whoever has to supply it wants to know
-// how much that is.
+// All operators that a model needs and treadle lacks, in one message, so that a user sees the whole extent at once.
 
 #include <string>
 
@@ -9,8 +8,8 @@
 
 namespace treadle::model {
 
-// A sentence with every operator that treadle lacks and how many nodes are of it, most first; of the graph, of bodies
-// and of the functions that are called. Empty where there are fewer than two such operators.
+// A sentence with every missing operator and its number of nodes, most first: in the graph, in bodies and in functions
+// that are called. Empty if fewer than two operators are missing.
 std::string missing_operators(const wire::ModelProto& model, const FunctionTable& functions);
 
 }  // namespace treadle::model

@@ -1,6 +1,6 @@
 #pragma once
-// What the names of a model's graphs stand for, noted by a walk that had to find out anyway, so that an import does not
-// look them up again. Only for models without functions, whose names depend on the call.
+// The definitions to which names in a model's graphs refer, recorded by the checker's walk so that an import need not
+// look names up again. Not for models with functions, where they depend on the call.
 
 #include <cstdint>
 #include <memory>
@@ -12,12 +12,12 @@
 namespace treadle::model {
 
 struct NameUses {
-  // Definitions by number, in the order in which a graph has names that are not empty: inputs, initializers that are no
-  // inputs, then of each node what its inputs refer to and its outputs, then what the graph's outputs refer to.
+  // Numbers of definitions for all names of a graph that are not empty, in order: inputs; initializers that are not
+  // inputs; for each node its inputs (the definitions that they refer to) and its outputs; then the graph's outputs.
   using Numbers = std::vector<uint32_t>;
 
   PointerMap<wire::GraphProto, std::unique_ptr<Numbers>> by_graph;  // bodies have lists of their own
-  uint32_t definitions = 0;                                         // numbers are below
+  uint32_t definitions = 0;                                         // numbers are below this
   bool complete = true;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The newest operator sets that this build knows.
+// The newest operator sets that this build supports.
 
 #include <cstdint>
 

@@ -23,7 +23,7 @@ const wire::NodeProto* NodeFinder::find_in(const wire::List<wire::NodeProto>& no
     NodePaths names(prefix);
     for (size_t i = 0; i < nodes.size(); ++i) paths.emplace(names.make(nodes[i], i), &nodes[i]);
   }
-  // Names have slashes of their own, so the longest beginning that is a node counts.
+  // Names may contain slashes, so the longest beginning that is a node's path counts.
   for (size_t end = path.size(); end != std::string_view::npos && end > prefix.size();
        end = path.find_last_of(":/", end - 1)) {
     const auto found = paths.find(std::string(path.substr(0, end)));

@@ -1,6 +1,6 @@
 #pragma once
-// From the place that an error names back to the message of the node: "/decoder/Loop_3:body/Add_7", through bodies and
-// through functions that were inlined. For models that are text, where the message's names lie on a line.
+// Finds the message of a node by the path in an error, such as "/decoder/Loop_3:body/Add_7", through bodies and inlined
+// functions. For models that are text, in which the names of messages have lines.
 
 #include <deque>
 #include <memory>
@@ -17,14 +17,14 @@ class NodeFinder {
  public:
   explicit NodeFinder(const wire::ModelProto& model) : model_(model) {}
 
-  // The innermost node on a path as an import gives them, with unique paths; what comes behind it (nodes that an
-  // operator was lowered to) does not matter. Null when there is no such node.
+  // The innermost node on a path from an import with unique paths. Parts of the path behind it (nodes of a lowering)
+  // are ignored. Null if there is no such node.
   const wire::NodeProto* find(std::string_view path);
-  // The graph of one of its attributes; null when there is none.
+  // The graph of one of its attributes; null if there is none.
   static const wire::GraphProto* body(const wire::NodeProto& node, std::string_view attribute);
 
  private:
-  // The nodes of one graph, or of one call of a function, by their paths. Made when a path leads there.
+  // The nodes of one graph, or of one call of a function, by path. Made on first use.
   using Paths = std::unordered_map<std::string, const wire::NodeProto*>;
   const wire::NodeProto* find_in(const wire::List<wire::NodeProto>& nodes, const std::string& prefix,
                                  std::string_view path);

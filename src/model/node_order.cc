@@ -22,7 +22,7 @@ void use_names_of_body(const wire::GraphProto& body, const UseName& fn) {
   for (const wire::ValueInfoProto& output : body.outputs) use_outer(output.name);
 }
 
-// A depth-first walk that leaves a node once all that it needs is left.
+// Depth-first search; a node is finished after all nodes that it needs.
 class Sorter {
  public:
   explicit Sorter(const wire::List<wire::NodeProto>& nodes) : nodes_(nodes), met_(nodes.size(), false) {

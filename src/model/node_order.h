@@ -1,6 +1,6 @@
 #pragma once
-// The order of a graph's nodes. The specification wants each node behind those whose results it uses; exporters and
-// tools that edit graphs do not always keep to that, and other engines sort.
+// The order of a graph's nodes. The specification requires each node to follow those whose results it uses. Exporters
+// and graph editors break this rule, and other engines sort.
 
 #include <cstdint>
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace treadle::model {
 
-// Calls `fn` with every name from outside of the node that the node uses: its inputs, and what its bodies, which may be
-// nested, take from around them. A name may come more than once.
+// Calls `fn` with every outer name that the node uses: its inputs, and names that its bodies, also nested ones, take
+// from around them. A name may come more than once.
 void for_each_used_name(const wire::NodeProto& node, const std::function<void(std::string_view)>& fn);
 
-// Positions of the nodes, each behind those that make what it uses, else in the order of the file. Of nodes that depend
-// on each other in a circle one comes first all the same.
+// The order of the nodes in which each follows the nodes whose results it uses, and otherwise in the order of the file.
+// Nodes in a circle come in some order.
 std::vector<uint32_t> sorted_order(const wire::List<wire::NodeProto>& nodes);
 
 }  // namespace treadle::model

@@ -22,7 +22,7 @@ using Vector = FlatBuffer::Vector;
 constexpr std::string_view kIdentifier = "ORTM";
 constexpr std::array<std::string_view, 3> kVersions = {"4", "5", "6"};
 
-// Numbers of the fields that a model needs, by table, as the format has them in all of these versions.
+// Numbers of the fields that are needed, by table; they are the same in all of these versions.
 struct FileField {
   enum : unsigned { kVersion = 0, kModel = 1 };
 };
@@ -134,7 +134,7 @@ class Reader {
   }
 
   void read_graph(const Table& from, wire::GraphProto& graph) {
-    graph.name = "graph";  // the format has no names of graphs
+    graph.name = "graph";  // graphs have no names in this format
     if (++depth_ > kMostNested) {
       file_.fail("graphs are nested too deeply", from.at);
       return;
@@ -171,7 +171,7 @@ class Reader {
     --depth_;
   }
 
-  // The format's order of nodes is that in which onnxruntime's rewrites made them.
+  // The format has nodes in the order in which onnxruntime's rewrites made them.
   void read_nodes(const Table& from, wire::GraphProto& graph) {
     wire::List<wire::NodeProto> nodes;
     read_list(from, GraphField::kNodes, nodes, &Reader::read_node);
@@ -280,7 +280,7 @@ class Reader {
     }
   }
 
-  // As protobuf has them: each with a tag and its length before it.
+  // As protobuf encodes them: each with a tag and its length.
   void read_strings(const Table& from, wire::TensorProto& tensor) {
     constexpr char kTag = 6 << 3 | 2;
     const Vector texts = file_.references(from, TensorField::kStrings);
@@ -311,7 +311,7 @@ class Reader {
     }
   }
 
-  // False for a type that the format cannot say, which stands for one that is not known.
+  // False for a type that the format cannot express, which stands for an unknown type.
   bool read_type(const Table& from, wire::TypeProto& type) {
     if (++depth_ > kMostNested) {
       file_.fail("types are nested too deeply", from.at);
@@ -368,7 +368,7 @@ class Reader {
 
   FlatBuffer file_;
   Arena arena_;
-  Status refusal_;  // of something in a file that is whole
+  Status refusal_;  // of a file that is valid but not supported
   int depth_ = 0;
 };
 

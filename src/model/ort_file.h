@@ -1,5 +1,5 @@
 #pragma once
-// Models in onnxruntime's own format (.ort), which onnxruntime's converter makes of ONNX models for devices: the same
+// Models in onnxruntime's own format (.ort). onnxruntime's converter makes them from ONNX models for devices: the same
 // graph, after onnxruntime's rewrites, as a FlatBuffer.
 
 #include <string>
@@ -11,8 +11,8 @@ namespace treadle::model {
 
 bool is_ort_file(std::string_view bytes);
 
-// The ONNX model that the file says, serialised. Errors: kInvalidFile or kLimit, with the byte; kNotImplemented for
-// versions of the format other than 4 to 6, and for graphs that were compiled for a device.
+// The serialised ONNX model in the file. Errors: kInvalidFile or kLimit, with the byte; kNotImplemented for versions of
+// the format other than 4 to 6, and for graphs that were compiled for a device.
 Result<std::string> onnx_of_ort_file(std::string_view bytes);
 
 }  // namespace treadle::model

@@ -1,5 +1,5 @@
-// No serialised model begins in any of these ways: either its first field would have a number or a kind that ModelProto
-// does not have, or it would be text that the syntax of models rules out.
+// No serialised model begins in any of these ways: its first field would have a number or a kind that ModelProto does
+// not have, or it would be text that the syntax of models excludes.
 #include "model/other_formats.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ constexpr Format kFormats[] = {
     {0, "\xfe\xff"sv, "a text in UTF-16; ONNX text is UTF-8"sv},
 };
 
-// The names of an archive's members stand together at its end.
+// The list of an archive's members is at its end.
 std::string_view zip_format(std::string_view bytes) {
   constexpr size_t kDirectory = size_t{256} << 10;
   const std::string_view end = bytes.substr(bytes.size() - std::min(bytes.size(), kDirectory));
@@ -60,7 +60,7 @@ bool is_pickle(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
-// The size of a header, and the header: JSON.
+// A safetensors file begins with the size of a header, and a header in JSON.
 bool is_safetensors(std::string_view bytes) {
   uint64_t header = 0;
   if (bytes.size() < sizeof header + 2) return false;
@@ -80,7 +80,7 @@ bool begins_with_word(std::string_view text, std::string_view lower) {
          });
 }
 
-// Characters and blanks only, from the first one on; and nothing of what every model that is text has.
+// Whether the bytes are text from the first one on, and not that of a model.
 bool is_other_text(std::string_view bytes, std::string_view text) {
   const auto is_character = [](char c) {
     const auto byte = static_cast<unsigned char>(c);

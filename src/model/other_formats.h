@@ -1,5 +1,5 @@
 #pragma once
-// Files that are surely no ONNX model, by their first bytes.
+// Recognises files that are certainly not ONNX models by their first bytes.
 
 #include <string_view>
 
@@ -7,10 +7,10 @@
 
 namespace treadle::model {
 
-// What the bytes are instead of a model, and what helps: "a gzip archive; unpack it first". Empty for what may be one.
+// The format and what to do: "a gzip archive; unpack it first". Empty for bytes that may be a model.
 std::string_view other_format(std::string_view bytes);
 
-// Error kInvalidFile, naming the format, for bytes of another one.
+// Errors: kInvalidFile with the name of another format.
 Status refuse_other_formats(std::string_view bytes);
 
 }  // namespace treadle::model

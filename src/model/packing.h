@@ -1,6 +1,6 @@
 #pragma once
-// Elements narrower than a byte: packed in files, from the low bits of each byte up and across bytes; one per byte in
-// memory, signed ones extended.
+// Elements narrower than a byte. Files pack them from the low bits of each byte up, across bytes. In memory each
+// element has a byte; signed ones are sign-extended.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ inline void unpack(ElementType type, const uint8_t* packed, size_t count, uint8_
   }
 }
 
-// `packed` is zero to begin with.
+// `packed` must be zero at first.
 inline void pack(ElementType type, const uint8_t* elements, size_t count, uint8_t* packed) {
   const unsigned bits = info(type).file_bits;
   for (size_t i = 0; i < count; ++i) {

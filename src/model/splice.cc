@@ -12,7 +12,7 @@ namespace treadle::model {
 
 namespace {
 
-// Numbers of fields, as wire/onnx.h has them.
+// Numbers of fields, as in wire/onnx.h.
 constexpr uint32_t kModelGraph = 7, kGraphNode = 1, kGraphOutput = 12, kGraphValueInfo = 13, kNodeAttribute = 5,
                    kAttributeGraph = 6, kValueInfoType = 2;
 
@@ -28,7 +28,7 @@ size_t count_fields(std::string_view message, uint32_t number) {
   return count;
 }
 
-// What a type says beside element types and sizes stays.
+// Keeps the parts of a type beside element types and sizes.
 void keep_denotations(const wire::TypeProto& from, wire::TypeProto& to) {
   to.denotation = from.denotation;
   if (!from.tensor || !to.tensor || !from.tensor->shape || !to.tensor->shape) return;
@@ -43,7 +43,7 @@ bool has_bodies(const wire::NodeProto& node) {
   return std::ranges::any_of(node.attributes, [](const wire::AttributeProto& a) { return a.g != nullptr; });
 }
 
-// Each function that splices adds a message's bytes to `out` and gives whether they are others than before.
+// Each function that splices appends a message's bytes to `out`, and returns whether they have changed.
 class Splicer {
  public:
   explicit Splicer(wire::Pieces& out) : out_(out) {}
@@ -56,8 +56,8 @@ class Splicer {
   }
 
  private:
-  // Copies a message. `change(number, bytes)` adds what is to stand in place of a field's bytes and gives true, or it
-  // gives false and they stay.
+  // Copies a message. `change(number, bytes)` appends a replacement for a field's bytes and returns true, or returns
+  // false to keep them.
   template <class Change>
   Result<bool> rewrite(std::string_view message, Change&& change) {
     Arena none;  // nothing is read into it
@@ -119,7 +119,7 @@ class Splicer {
   Result<bool> splice_info(std::string_view bytes, const wire::ValueInfoProto& info) {
     if (!info.type) return false;
     const size_t types = count_fields(bytes, kValueInfoType);
-    if (types > 1) return write(info);  // parts of one type
+    if (types > 1) return write(info);  // parts of the same type
     TREADLE_ASSIGN(const bool changed, rewrite(bytes, [&](uint32_t number, std::string_view field) -> Result<bool> {
                      return number == kValueInfoType ? splice_type(field, *info.type) : false;
                    }));

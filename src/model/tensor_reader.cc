@@ -18,16 +18,16 @@ BufferRef keep_alive(std::shared_ptr<wire::MappedFile> file) {
   auto kept = std::make_unique<Kept>(std::move(file));
   const auto drop = [](void* context) { delete static_cast<Kept*>(context); };
   BufferRef buffer = BufferRef::wrap(const_cast<char*>(bytes.data()), bytes.size(), false, drop, kept.get());
-  [[maybe_unused]] const Kept* const owned = kept.release();  // by the buffer
+  [[maybe_unused]] const Kept* const owned = kept.release();  // the buffer owns it
   return buffer;
 }
 
-// Kernels that move complex numbers take them for words of eight bytes.
+// Kernels that move complex numbers access them as words of eight bytes.
 size_t alignment_of(ElementType type) {
   return std::min<size_t>(byte_width(type), 8);
 }
 
-// Bytes of `count` elements as a file packs them; nullopt when that does not fit.
+// Bytes of `count` packed elements; nullopt on overflow.
 std::optional<size_t> packed_size(ElementType type, int64_t count) {
   const size_t n = static_cast<size_t>(count);
   if (is_sub_byte(type)) return packed_bytes(type, n);
@@ -36,7 +36,7 @@ std::optional<size_t> packed_size(ElementType type, int64_t count) {
   return bytes;
 }
 
-// Contents up to this size share memory, lest models of many constants ask for memory as many times.
+// Contents up to this size share memory, so that models with many constants need few allocations.
 constexpr size_t kSmallTensor = 256;
 
 bool has_other_than_0_and_1(std::string_view bytes) {
@@ -45,7 +45,7 @@ bool has_other_than_0_and_1(std::string_view bytes) {
   return seen > 1;
 }
 
-// Copies values of a typed field, narrowed to Out bit by bit.
+// Copies values of a typed field, truncated to Out bit by bit.
 template <class Out, class In>
 Result<Tensor> from_field(ElementType type, Dims dims, size_t expected, const wire::Runs<In>& field,
                           std::string_view field_name) {
@@ -61,7 +61,7 @@ Result<Tensor> from_field(ElementType type, Dims dims, size_t expected, const wi
   return tensor;
 }
 
-// 2- and 4-bit elements are packed here too, a byte in each value.
+// 2- and 4-bit elements are packed here too, one byte in each value.
 Result<Tensor> from_packed_int32(ElementType type, Dims dims, size_t count, const wire::Runs<int32_t>& field) {
   const size_t bytes = packed_bytes(type, count);
   TREADLE_ASSIGN(const Tensor packed,
@@ -124,7 +124,7 @@ Result<Dims> checked_dims(const wire::List<int64_t>& dims) {
   return Dims(dims.begin(), dims.end());
 }
 
-// `key`'s decimal number, or `otherwise` when the key is absent.
+// The decimal number of entry `key`; `otherwise` if there is no such entry.
 Result<uint64_t> number_entry(const wire::TensorProto& proto, std::string_view key, uint64_t otherwise) {
   for (const wire::StringStringEntry& entry : proto.external_data) {
     if (entry.key != key) continue;
@@ -211,7 +211,7 @@ std::byte* TensorReader::small_room(size_t bytes) {
     auto piece = std::make_unique_for_overwrite<std::byte[]>(kPiece);
     const auto drop = [](void* kept) { delete[] static_cast<std::byte*>(kept); };
     small_ = BufferRef::wrap(piece.get(), kPiece, false, drop, piece.get());
-    [[maybe_unused]] const std::byte* const owned = piece.release();  // by the buffer
+    [[maybe_unused]] const std::byte* const owned = piece.release();  // the buffer owns it
     small_used_ = 0;
   }
   std::byte* room = small_->data() + small_used_;
@@ -258,7 +258,7 @@ Status TensorReader::unchanged() const {
 
 namespace {
 
-// Position in the dense tensor of the i-th value: `indices` holds positions, or one coordinate per axis.
+// The position of the i-th value in the dense tensor. `indices` has positions, or one coordinate per axis.
 Result<int64_t> dense_position(const Tensor& indices, int64_t i, const Dims& dims, int64_t count) {
   const bool linear = indices.rank() == 1;
   const int64_t rank = static_cast<int64_t>(dims.size());

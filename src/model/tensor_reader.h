@@ -1,7 +1,6 @@
 #pragma once
-// TensorProto -> Tensor. Contents stay in the mapped file where they lie aligned for their type and nobody wants them
-// copied, and are copied otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is
-// asked for.
+// TensorProto -> Tensor. Contents stay in the mapped file if they are aligned for their type and need not be copied.
+// The tensor keeps alive the memory that it uses. Sizes are checked before memory is allocated.
 
 #include <map>
 #include <memory>
@@ -19,41 +18,42 @@
 namespace treadle::model {
 
 inline constexpr size_t kMaxRank = 64;
-// Of a sparse tensor written out: its sizes alone justify no memory, what is stored of it justifies so many times as
-// much.
+// Limits of sparse tensors that are written out dense. Sizes alone justify no memory, so it is bounded by a multiple of
+// the stored values.
 inline constexpr size_t kDensePerStored = 4096;
-inline constexpr size_t kSmallDenseBytes = size_t{16} << 20;  // nobody minds
+inline constexpr size_t kSmallDenseBytes = size_t{16} << 20;  // always allowed
 
 class TensorReader {
  public:
   // `folders`: where external data may lie (MappedFile::data_folders()); empty refuses external data.
   TensorReader(std::shared_ptr<wire::MappedFile> file, std::vector<std::string> folders);
-  // External data lies in this folder or, if the path is empty, where the file says. Nobody looks before it is needed.
+  // External data lies in this folder or, if the path is empty, in the folder of the model's file. The folder is looked
+  // up on first use.
   struct Folder {
     explicit Folder(std::string folder) : path(std::move(folder)) {}
     std::string path;
   };
   TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
-  // What stands for the external data of this name, rather than a file.
+  // Uses this instead of a file for external data of that name.
   void give_file(std::string location, std::shared_ptr<wire::MappedFile> file) {
     external_files_.emplace(std::move(location), Source(std::move(file)));
   }
-  // From now on no contents stay in a mapped file.
+  // Copies all further contents into memory.
   void copy_contents() { copies_ = true; }
-  // From now on what is copied from a file is memory of its own, which may be written to; else others may share it
+  // Gives further copies memory of their own, which may be written to. Otherwise copies may be shared
   // (type/shared_tensor.h).
   void own_copies() { shares_ = false; }
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
-  // Its type, from the element type and sizes that it states.
+  // The type by the element type and sizes in the message.
   static Result<Type> type_of(const wire::TensorProto& proto);
   Result<Tensor> read_dense(const wire::SparseTensorProto& proto);
-  // Of all files that were read, MappedFile::unchanged().
+  // MappedFile::unchanged() for all files that were read.
   Status unchanged() const;
 
  private:
-  // A file, and the buffer of all its bytes that keeps it alive.
+  // A file, and a buffer of all its bytes that keeps it alive.
   struct Source {
     explicit Source(std::shared_ptr<wire::MappedFile> mapped);
     std::shared_ptr<wire::MappedFile> file;
@@ -61,10 +61,10 @@ class TensorReader {
   };
 
   Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const Source& source, std::string_view bytes);
-  // In memory of its own, as the engine holds such elements; `as_is`: as the file does.
+  // A copy in the engine's representation of elements. `as_is`: the file has the same representation.
   static Result<Tensor> copied(ElementType type, const Dims& dims, const Source& source, std::string_view bytes,
                                bool as_is);
-  // Room for the contents of a small tensor that many share.
+  // Room for the contents of a small tensor in memory shared by many.
   std::byte* small_room(size_t bytes);
   Result<Tensor> read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count);
   Result<const Source*> external_file(std::string_view location);
@@ -72,10 +72,10 @@ class TensorReader {
   Source file_;
   bool copies_ = false;
   bool shares_ = true;
-  BufferRef small_;  // the last piece of such room
+  BufferRef small_;  // the last piece of such memory
   size_t small_used_ = 0;
   std::optional<std::vector<std::string>> folders_;
-  std::string folder_;  // where folders_ come from
+  std::string folder_;  // origin of folders_
   std::map<std::string, Source, std::less<>> external_files_;
 };
 

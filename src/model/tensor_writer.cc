@@ -9,7 +9,7 @@ namespace treadle::model {
 
 namespace {
 
-// As protobuf has them: tag, length, text, one after the other.
+// As protobuf encodes them: tag, length, text, one after the other.
 std::string_view encoded_strings(std::span<const String> strings, Arena& arena) {
   constexpr uint32_t kStringData = 6;
   std::string bytes;

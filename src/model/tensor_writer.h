@@ -7,7 +7,7 @@
 
 namespace treadle::model {
 
-// Numbers as raw data, a view of the tensor's own memory where elements are whole bytes; `arena` gets the rest.
+// Numbers become raw data, as a view of the tensor's memory if elements are whole bytes. Other contents go to `arena`.
 wire::TensorProto write_tensor(const Tensor& tensor, std::string_view name, Arena& arena);
 
 }  // namespace treadle::model

@@ -19,7 +19,7 @@ Result<std::string> binary_of(std::string_view text) {
 }
 
 // The node of the last path in a place ("/Loop_0 (Loop-21) body, iteration 3: /Loop_0:body/Add_1 (Add-14)"). Names of
-// nodes may have spaces and brackets.
+// nodes may contain spaces and brackets.
 const wire::NodeProto* last_node(std::string_view place, NodeFinder& finder) {
   const std::string_view paths = place.substr(0, place.rfind(" ("));
   for (size_t slash = paths.rfind('/'); slash != std::string_view::npos; slash = paths.rfind('/', slash - 1)) {
@@ -30,7 +30,7 @@ const wire::NodeProto* last_node(std::string_view place, NodeFinder& finder) {
   return nullptr;
 }
 
-// Of the model's graph; empty when the place names none.
+// The initializer of the model's graph in a place; empty if there is none.
 std::string_view initializer_at(std::string_view place, const wire::ModelProto& model) {
   constexpr std::string_view kWord = "initializer \"";
   if (!place.starts_with(kWord) || !place.ends_with('"') || !model.graph) return {};
@@ -41,7 +41,7 @@ std::string_view initializer_at(std::string_view place, const wire::ModelProto& 
   return {};
 }
 
-// The byte of the text at which the operator of the node stands, or the initializer's name; npos for none.
+// The offset in the text of the node's operator or of the initializer's name; npos if there is none.
 size_t offset_of_place(std::string_view text, std::string_view place, size_t& length) {
   ir::TextStorage storage;
   auto model = ir::parse_text<wire::ModelProto>(text, storage);

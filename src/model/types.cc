@@ -12,7 +12,7 @@ namespace {
 
 Dim read_dimension(const wire::Dimension& proto) {
   if (proto.value) return *proto.value >= 0 ? Dim(*proto.value) : Dim::unknown();
-  // Several exporters write "?" for every size that they do not know.
+  // Several exporters write "?" for every unknown size.
   return proto.param.empty() || proto.param == "?" ? Dim::unknown() : Dim::symbol(proto.param);
 }
 

@@ -128,7 +128,7 @@ class ValueReader {
   TensorReader& tensors_;
 };
 
-// Builds messages whose views point into the values and into texts kept here.
+// Builds messages whose views point into the values and into texts of this object.
 class ValueWriter {
  public:
   wire::TensorProto tensor(const Tensor& tensor, std::string_view name = {}) {

@@ -1,6 +1,6 @@
 #pragma once
-// Values in files of their own, as the backend tests have them (input_0.pb): TensorProto, SequenceProto, OptionalProto
-// or MapProto. Which of these a file holds is not in the file; the value's type says it.
+// Files of single values, as in the backend tests (input_0.pb): TensorProto, SequenceProto, OptionalProto or MapProto.
+// The file does not say which; the value's type does.
 
 #include <memory>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace treadle::model {
 
-// `type`: the declared type; of an unknown one a tensor is expected. Tensors may be views into `file`, which they keep.
+// `type`: the declared type; if unknown, a tensor is expected. Tensors may be views into `file`, which they keep alive.
 Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type);
 
-// Error: kInvalidArgument for a value that is absent, kLimit above 2 GiB.
+// Errors: kInvalidArgument for an absent value, kLimit above 2 GiB.
 Result<std::string> write_value(const AnyValue& value, std::string_view name = {});
 
 }  // namespace treadle::model

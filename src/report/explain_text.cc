@@ -10,7 +10,7 @@ namespace {
 
 using Tier = LoopReport::Tier;
 
-constexpr size_t kMaxLines = 24;  // of one kind in the text; JSON has all
+constexpr size_t kMaxLines = 24;  // lines of one kind in the text; JSON has all
 
 std::string bytes_text(double bytes) {
   if (bytes < 10 * 1024) return fmt::format("{:.0f} bytes", bytes);

@@ -12,7 +12,7 @@ using run::LoopCount;
 
 namespace {
 
-// Loops inside whose length is planned are not counted by native code: each time they make all of their iterations.
+// Native code does not count iterations of an inner loop of planned length: the loop always makes all of them.
 bool is_planned(const plan::Loop& loop) {
   return loop.in_loop && loop.is_scan && loop.known_trips >= 0;
 }
@@ -42,7 +42,7 @@ std::string json_of(const plan::Loop& loop, const LoopCount& count, int parent) 
   return json.str();
 }
 
-// By loop: the loop around it, or -1.
+// By loop: the enclosing loop, or -1.
 std::vector<int> parents_of(const plan::Program& program) {
   const std::vector<int> innermost = run::innermost_loops(program);
   std::vector<int> parents;
@@ -60,7 +60,7 @@ size_t depth_of(const std::vector<int>& parents, size_t loop) {
 
 Iterations iterations_of(const run::Profile::Run& run) {
   Iterations made{.program = run.program, .loops = {}};
-  // Every iteration ends in the back edge, which stands before the loop's end.
+  // The back edge stands before the loop's end, and runs once per iteration.
   for (const plan::Loop& loop : run.program->loops) {
     made.loops.push_back({.times = run.sums[loop.first].count, .iterations = run.sums[loop.last - 1].count});
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What the iterations of a run's loops (run/iterations.h) look like, for people and as JSON.
+// Formats the iteration counts of a run's loops (run/iterations.h) as text and as JSON.
 
 #include <string>
 
@@ -8,14 +8,14 @@
 
 namespace treadle::report {
 
-// Of one recorded run.
+// The counts of one recorded run.
 run::Iterations iterations_of(const run::Profile::Run& run);
 
-// A line for each loop, those inside indented; empty without loops.
+// A line for each loop, inner ones indented; empty without loops.
 std::string to_text(const run::Iterations& iterations);
-// A list of the loops, outer ones before those inside.
+// A list of the loops; outer ones precede inner ones.
 std::string loops_json(const run::Iterations& iterations);
-// {"loops": the list, "idle": the names of the loops that made no iteration}
+// {"loops": the list, "idle": names of loops that made no iteration}
 std::string to_json(const run::Iterations& iterations);
 
 }  // namespace treadle::report

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kOwnDomain = "treadle";  // of operators that only treadle's rewrites make
 
-// The path of "encoder" is "/encoder", and that of "/encoder/Add" is what it says.
+// The node's name in a path: "encoder" for "/encoder", the whole path for "/encoder/Add".
 std::string name_of_path(std::string_view path) {
   if (path.find_last_of('/') == 0) path.remove_prefix(1);
   return std::string(path);
@@ -36,11 +36,11 @@ void add_nodes(const ir::Region& region, size_t prefix, ModelNodes& found) {
   }
 }
 
-// The node of the model that a node of the program comes from.
+// The node of the model from which a node of the program was made.
 struct Origin {
   std::string_view path;
   std::string name, op;
-  bool is_part = false;  // the node is one of several that were made of it
+  bool is_part = false;  // the model's node became several nodes, of which this is one
 };
 
 Origin origin_of(const ir::Node& node, const ModelNodes& model) {
@@ -98,7 +98,7 @@ class Writer {
   }
 
   void end_loop(const ir::Node& loop, int64_t end_ns) {
-    if (loops_.empty()) return;  // its begin was not recorded
+    if (loops_.empty()) return;  // the recording began later
     const int64_t begin_ns = loops_.back().begin_ns;
     loops_.pop_back();
     add_node(loop, begin_ns, end_ns - begin_ns);
@@ -112,7 +112,7 @@ class Writer {
     }
   }
 
-  // Whether the time of a part lies in that of a loop that comes from the same node.
+  // Whether the time of a part is contained in that of a loop from the same node.
   bool is_in_loop_of(std::string_view path) const {
     return std::ranges::any_of(loops_, [&](const OpenLoop& loop) { return loop.origin.path == path; });
   }
@@ -139,7 +139,7 @@ class Writer {
                            .str());
   }
 
-  // Begins and ends are rounded alike, so an event never ends behind the loop that it lies in.
+  // Begins and ends are rounded alike, so an event never ends after the loop that contains it.
   int64_t microsecond(int64_t at_ns) const { return (at_ns - origin_ns_) / 1000; }
 
   size_t number_of(std::string_view path) { return numbers_.try_emplace(path, numbers_.size()).first->second; }
@@ -152,7 +152,7 @@ class Writer {
   const Profile::Run& run_;
   const ModelNodes& model_;
   int64_t origin_ns_;
-  std::vector<OpenLoop> loops_;                           // that the run is in
+  std::vector<OpenLoop> loops_;                           // loops around the current event
   std::unordered_map<std::string_view, size_t> numbers_;  // of nodes, in order of their first runs
   std::vector<std::string> written_;
 };

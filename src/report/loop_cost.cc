@@ -23,7 +23,7 @@ using plan::OpCode;
 using plan::Program;
 using plan::Storage;
 
-// Neighbours stay neighbours.
+// Whether neighbours stay neighbours.
 bool moves_lines(const plan::MoveCode& move) {
   const auto is_line = [](const plan::MoveCode::Region& region) {
     return region.from == plan::kNoSlot || region.dims.empty() || region.dims.back() == 1 ||
@@ -32,7 +32,7 @@ bool moves_lines(const plan::MoveCode& move) {
   return !move.regions.empty() && std::ranges::all_of(move.regions, is_line);
 }
 
-// How often an instruction runs in a trip: one branch of two, as if each were taken as often.
+// How often each instruction runs per iteration: each of two branches counts as half.
 std::vector<double> shares_of(const Program& p, const Loop& loop) {
   std::vector<double> shares(loop.last - loop.first + 1, 1);
   auto halve = [&](uint32_t from, uint32_t to) {
@@ -42,14 +42,14 @@ std::vector<double> shares_of(const Program& p, const Loop& loop) {
     const Instruction& in = p.code[pc];
     if (in.code != OpCode::kBranchUnless || in.target <= pc) continue;
     halve(pc + 1, in.target);
-    // The other branch lies behind the jump that ends the first.
+    // The jump at the end of one branch skips the other.
     const Instruction& end = p.code[in.target - 1];
     if (end.code == OpCode::kJump && end.target > in.target) halve(in.target, end.target);
   }
   return shares;
 }
 
-// The type of a result or an operand that native code does not compute with; kUndefined where there is none.
+// The type of a result or operand in which native code does not compute; kUndefined if there is none.
 ElementType foreign_type_of(const ir::Node& node) {
   ElementType foreign = ElementType::kUndefined;
   const auto look = [&](const ir::Value* v) {
@@ -60,8 +60,8 @@ ElementType foreign_type_of(const ir::Node& node) {
   return foreign;
 }
 
-// Whether native code keeps a part of the states in registers for many trips: nothing but arithmetic, element by
-// element (jit/blocks.cc).
+// Whether native code keeps parts of the states in registers over many iterations: the body is elementwise arithmetic
+// only (jit/blocks.cc).
 bool stays_in_registers(const Program& p, const Loop& loop) {
   if (loop.continues != plan::kNoSlot || !loop.scan_inputs.empty() || !loop.scan_outputs.empty()) return false;
   int64_t count = 0;
@@ -77,7 +77,7 @@ bool stays_in_registers(const Program& p, const Loop& loop) {
   return true;
 }
 
-// A walk over the body of one loop.
+// Walks the body of one loop.
 class Body {
  public:
   Body(const LoopCost& cost, uint32_t index, const std::vector<LoopReport>& others, LoopReport& report)
@@ -115,11 +115,11 @@ class Body {
   }
 
  private:
-  // What an instruction does in an iteration, and its share of iterations.
+  // An instruction's work in an iteration, and the share of iterations in which it runs.
   struct Part {
     uint32_t pc;
     double share;
-    const plan::ElementwiseCode* code;  // null: it is another one
+    const plan::ElementwiseCode* code;  // null if the instruction is not elementwise
     bool called;
     Work work;
     double traffic;
@@ -151,7 +151,7 @@ class Body {
     estimate(part);
   }
 
-  // The bytes of weights that no instruction before this one has read.
+  // Bytes of weights that no earlier instruction has read.
   double new_weights(const Part& part) {
     double weights = 0;
     for (const uint32_t s : operands_of(part.pc)) {
@@ -191,7 +191,7 @@ class Body {
     const auto* bound = std::max_element(std::begin(least), std::end(least));
     report_.bound = static_cast<LoopReport::Bound>(bound - least);
     report_.roof_ns += *bound;
-    // Weights that are near are not what a product waits for most.
+    // If weights are near, other costs dominate a product.
     const double far = report_.bytes > static_cast<double>(caches().second) ? 1 : costs::kReachedShare;
     const double rest = std::max(
         {computes_, work_ns(roof_, known_), (known_memory_ + rows) / speed / far, carried_ns(loop_, roof_, known_ns)});
@@ -200,7 +200,7 @@ class Body {
     if (!loop_.in_loop) add_outside();
   }
 
-  // Nodes that rewriting has moved out of the loop, which keep their names, count with their part of an iteration.
+  // Nodes that rewriting has moved out of the loop keep their names. Their time is divided by the number of iterations.
   void add_outside() {
     const auto trips = static_cast<double>(measured_ ? measured_->iterations(index_) : report_.trips);
     if (trips <= 0) return;
@@ -221,7 +221,7 @@ class Body {
     if (measured_) report_.measured_ns += takes;
     report_.estimated_ns += takes;
     report_.outside_ns += takes;
-    // Memory's speed bounds no node whose operands are in cache: the node has been faster than that.
+    // The speed of memory bounds only nodes whose operands are not in cache: the measured time is an upper bound.
     report_.roof_ns += std::min(work_ns(roof_, work) / trips, takes);
     ++report_.outside;
   }
@@ -240,7 +240,7 @@ class Body {
   Work work_at(uint32_t pc, const plan::ElementwiseCode* code) const {
     if (code) return work_of(*code);
     Work work;
-    if (p_.code[pc].code == OpCode::kRow) return work;  // a pointer to it
+    if (p_.code[pc].code == OpCode::kRow) return work;  // sets a pointer only
     for (const ir::Node* node : plan::nodes_of(p_, pc)) work += work_of(*node);
     return work;
   }
@@ -253,13 +253,13 @@ class Body {
     return traffic;
   }
 
-  // What no way of running keeps in registers from trip to trip: weights of products, and what is another one in each
-  // trip.
+  // Whether a slot cannot stay in registers between iterations: weights of products, and parts of constants that differ
+  // from iteration to iteration.
   bool is_weight(uint32_t pc, uint32_t s, const Work& work) const {
     return work.flops > 0 && p_.slots[s].storage == Storage::kConstant && p_.code[pc].code == OpCode::kKernel;
   }
 
-  // The slots whose elements an instruction reads and writes; none of those that only look at one.
+  // The slots whose elements an instruction reads and writes; empty for an instruction that only looks at one.
   std::vector<uint32_t> operands_of(uint32_t pc) const {
     std::vector<uint32_t> slots;
     const OpCode code = p_.code[pc].code;
@@ -271,9 +271,9 @@ class Body {
     return slots;
   }
 
-  // What an instruction took in an iteration, where it was measured and that says more than an estimate: where sizes
-  // are known only while it runs, and where it is so long that looking at the clock does not count. Native code
-  // writes out short operations, which the interpreter calls.
+  // The measured time of an instruction per iteration, if that says more than an estimate: sizes are known only at run
+  // time, or the instruction is so long that reading the clock does not matter. Short operations differ in native code,
+  // so their measured time is not used.
   std::optional<double> measured_ns(uint32_t pc) const {
     constexpr double kLeastMeasuredNs = 100;
     if (!measured_ || !p_.node_of[pc]) return std::nullopt;
@@ -285,7 +285,7 @@ class Body {
     return is_kernel && !is_written ? std::optional(took) : std::nullopt;
   }
 
-  // A node whose sizes only the run knows.
+  // Notes a node of unknown sizes.
   void leave_out(uint32_t pc) {
     const ir::Node* node = p_.node_of[pc];
     if (!node) return;
@@ -295,7 +295,7 @@ class Body {
     report_.is_complete &= measured_ != nullptr;
   }
 
-  // What native code takes beside arithmetic: to move elements within registers, or many of them through memory.
+  // Time of native code beside arithmetic: moving elements within registers, or many of them through memory.
   double native_waits(uint32_t pc, bool called) const {
     constexpr double kRegisterBytes = 2048;
     if (called) return costs::kNativeCallNs;
@@ -313,7 +313,7 @@ class Body {
            (traffic > kRegisterBytes ? cached_ns(traffic) : costs::kNativeMovedLineNs / 64 * traffic);
   }
 
-  // The bytes that a group reads and writes, where they are too many for the nearest cache.
+  // Bytes that a group reads and writes, if they do not fit the first-level cache.
   double streamed_by(const plan::ElementwiseCode& code) const {
     constexpr double kNearestCacheBytes = 16384;
     std::set<uint32_t> slots;
@@ -345,7 +345,7 @@ class Body {
     return call;
   }
 
-  // How many iterations a loop makes in an iteration of the loop around it; -1: known only in the run.
+  // Iterations of an inner loop per iteration of the loop around it; -1 if unknown.
   double inner_trips(uint32_t inner) const {
     if (!measured_ || measured_->iterations(index_) == 0) return static_cast<double>(others_[inner].trips);
     return static_cast<double>(measured_->iterations(inner)) / static_cast<double>(measured_->iterations(index_));
@@ -379,7 +379,7 @@ class Body {
   std::set<uint32_t> half_weights_;  // slots of constants that products have packed in float16
   std::set<uint32_t> touched_;
   std::set<const ir::Node*> measured_nodes_;
-  Work all_, known_;  // of all nodes; of those that were not measured
+  Work all_, known_;  // of all nodes; of nodes that were not measured
   double memory_ = 0, known_memory_ = 0, computes_ = 0, measured_ns_ = 0, waits_ = 0;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
-// What an iteration of a loop takes: an estimate and a roof.
+// The time of an iteration of a loop: an estimate and a roof.
 //
-// The roof is the longest of three times: what the iteration computes, at the machine's speed; the memory that
-// registers cannot hold, at the speed of the cache that holds it; and the loop-carried dependency. The estimate adds
-// what the interpreter or the native code costs around the computation. With a run at hand, kernels that are called,
-// and nodes whose sizes only the run knows, count as what they took there.
+// The roof is the longest of three times: the arithmetic at the machine's speed; the memory traffic that registers
+// cannot avoid, at the speed of the cache that holds the data; and the loop-carried dependency. The estimate adds the
+// cost of the interpreter or of native code around the arithmetic. If the model was run, kernels that are called and
+// nodes of unknown size count with their measured time.
 
 #include <vector>
 
@@ -18,7 +18,7 @@ struct LoopCost {
   const Roofline& roof;
   const Measured* measured;  // null: nothing has run
 
-  // Fills what a report says of an iteration, of calls and of operations. `others`: the loops inside are there.
+  // Fills the parts of a report about an iteration, calls and operations. `others`: has the reports of the inner loops.
   void add(uint32_t loop, const std::vector<LoopReport>& others, LoopReport& report) const;
 };
 

@@ -12,8 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kRuns = 3;
-constexpr double kMostSeconds = 10;                                // of a run
-constexpr std::chrono::seconds kEnough = std::chrono::seconds(1);  // after which there is no other run
+constexpr double kMostSeconds = 10;                                // limit of a run
+constexpr std::chrono::seconds kEnough = std::chrono::seconds(1);  // no further run begins after this
 
 }  // namespace
 

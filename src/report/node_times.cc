@@ -14,8 +14,8 @@ using plan::OpCode;
 using plan::Program;
 using run::Profile;
 
-// Another process that is given the processor keeps it for a millisecond or more; caches and branch predictors that
-// were lost make a node take up to twice as long.
+// Another process that gets the processor keeps it for a millisecond or more. A node that finds its data and branches
+// evicted takes up to twice as long.
 constexpr double kInterruptionNs = 500e3, kVariation = 2;
 
 double median(std::vector<double> values) {
@@ -47,7 +47,7 @@ class Table {
   struct Row {
     NodeTime node;
     std::vector<double> ns;       // by run
-    std::vector<int64_t> counts;  // likewise
+    std::vector<int64_t> counts;  // by run
   };
 
   // Instructions of one node are one row.
@@ -77,7 +77,8 @@ class Table {
     return row;
   }
 
-  // A node that runs more often in one run than in another takes longer there, and nothing interrupts it.
+  // The limit above which a time counts as interrupted. A node that runs more often in one run than in another takes
+  // longer there, so it has no limit.
   static double limit_of(const Row& row, double least) {
     const auto differs = std::adjacent_find(row.counts.begin(), row.counts.end(), std::not_equal_to<>());
     return differs == row.counts.end() ? kVariation * least + kInterruptionNs : std::numeric_limits<double>::infinity();

@@ -20,7 +20,7 @@ double microseconds(int64_t ns) {
   return static_cast<double>(ns) / 1e3;
 }
 
-// Slices of one thread: what begins ends before what it began in.
+// Events of one thread: an event ends before the event around it ends.
 class TraceWriter {
  public:
   TraceWriter(const Program& program, int64_t first_ns) : p_(program), first_ns_(first_ns) {}
@@ -30,7 +30,7 @@ class TraceWriter {
     ++depth_;
   }
   void end(int64_t at_ns) {
-    if (depth_ == 0) return;  // what it ends was not recorded
+    if (depth_ == 0) return;  // its begin was not recorded
     events_.push_back(event("E", at_ns).str());
     --depth_;
   }
@@ -91,14 +91,14 @@ std::string head_text(const ProfileTimes& times) {
   return text;
 }
 
-// What is said of a node's time: columns of the table, and members in JSON.
+// A column of the table, and a member in JSON, about a node's time.
 struct Column {
   const char* heading;
-  const char* member;  // null: the table alone has it
+  const char* member;  // null: only in the table
   int width, digits;   // in the table; no digits: a whole number
-  double in_table;     // what the table multiplies the number by
+  double in_table;     // the factor between number and table
   double (*of)(const NodeTime& node, double total_ns);
-  const char* unit = "";  // behind each number, within the width
+  const char* unit = "";  // follows each number, within the width
 };
 constexpr Column kColumns[] = {
     {"share", nullptr, 7, 1, 100, [](const NodeTime& n, double total_ns) { return n.ns / std::max(total_ns, 1.0); },
@@ -187,7 +187,7 @@ std::string to_trace(const Profile& profile) {
     switch (in.code) {
       case OpCode::kLoopBegin:
         trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
-        // Without iterations, the end is next.
+        // Without iterations, the end follows directly.
         if (!goes_on || events[at + 1].pc != p.loops[in.index].last) trace.begin("iteration 0", "iteration", end);
         break;
       case OpCode::kLoopNext:

@@ -1,6 +1,6 @@
 #pragma once
-// What a profile (run/profile.h) says to people: the times of nodes (report/node_times.h), the iterations of loops, and
-// the trace of one run.
+// Formats a profile (run/profile.h) for people: times of nodes (report/node_times.h), iterations of loops, and the
+// trace of one run.
 
 #include <string>
 
@@ -10,7 +10,7 @@ namespace treadle::report {
 
 std::string to_text(const run::Profile& profile);
 std::string to_json(const run::Profile& profile);
-// Chrome's trace events, which Perfetto shows: loops hold iterations, iterations hold nodes.
+// Trace events in Chrome's format, which Perfetto shows: loops contain iterations, iterations contain nodes.
 std::string to_trace(const run::Profile& profile);
 
 }  // namespace treadle::report

@@ -12,7 +12,7 @@ namespace treadle::report {
 
 namespace {
 
-constexpr int kTurns = 3;  // the best of so many
+constexpr int kTurns = 3;  // the best of so many measurements
 
 template <class Work>
 double best_ns(Work&& work) {
@@ -41,7 +41,7 @@ double measure_flops() {
   return 2.0 * kSize * kSize * kSize / ns;
 }
 
-// A matrix whose rows are short enough to be read one behind the other.
+// A matrix with rows short enough to be read one after the other.
 double measure_bandwidth(size_t bytes) {
   kernels::GemmShape shape;
   shape.m = 1;
@@ -99,7 +99,7 @@ double Roofline::bytes_per_ns(double working_set) const {
     const double size = static_cast<double>(levels[i].bytes), rate = levels[i].bytes_per_ns;
     if (working_set > size) continue;
     if (i == 0) return rate;
-    // Between two sizes, as far as the logarithm of the size is.
+    // Interpolates between two sizes, linear in the logarithm of the size.
     const double smaller = static_cast<double>(levels[i - 1].bytes), faster = levels[i - 1].bytes_per_ns;
     return faster + (rate - faster) * std::log(working_set / smaller) / std::log(size / smaller);
   }

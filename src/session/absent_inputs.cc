@@ -46,13 +46,13 @@ class Removal {
     }
   }
 
-  // The name of the input that `v` would have come from; empty where the value is there.
+  // The name of the absent input on which `v` depends; empty if `v` has a value.
   std::string_view absent(const ir::Value* v) const {
     const auto it = input_of_.find(v);
     return it == input_of_.end() ? std::string_view() : it->second;
   }
 
-  // An Identity of an absent value: its result is absent as well.
+  // Whether the node is an Identity of an absent value: its result is absent as well.
   bool hands_absence_on(const ir::Node& node) {
     if (node.op->name != "Identity" || !node.op->domain.empty()) return false;
     const std::string_view input = absent(node.inputs[0]);
@@ -73,11 +73,11 @@ class Removal {
 
   static bool may_be_left_out(ir::Node& node, size_t i) {
     if (node.op->domain.empty() && node.op->name == "OptionalHasElement") {
-      node.version = &node.op->newest();  // the first version had no input that may be left out
+      node.version = &node.op->newest();  // in the first version the input is required
       return true;
     }
     const Formal* formal = node.version->input(i);
-    // An Optional without an input has to say of what.
+    // An Optional without an input needs an attribute with its type.
     return formal && formal->arity == Arity::kOptional && node.op->name != "Optional";
   }
 

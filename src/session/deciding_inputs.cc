@@ -9,8 +9,8 @@ namespace treadle::session {
 
 namespace {
 
-// Backwards from what decides: the inputs of the graph that a value is computed from by content. A node whose output
-// depends on shapes alone (Shape, Size) ends the search.
+// Walks back from a value to the graph inputs whose contents it depends on. A node whose output depends on shapes alone
+// (Shape, Size) ends the walk.
 class Tracer {
  public:
   explicit Tracer(const ir::Graph& graph) {

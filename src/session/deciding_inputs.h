@@ -1,5 +1,5 @@
 #pragma once
-// Which inputs of a model a plan should know the contents of.
+// Inputs of a model that a plan should know by content.
 
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace treadle::session {
 
-// Per graph input: an integer or bool tensor of rank 0 or 1 from which the condition of an If or the contents of a
-// shape input are computed, by nodes outside of loops. Trip counts do not count: a loop runs any number of trips.
+// Per graph input: whether it is an integer or bool tensor of rank 0 or 1 from which nodes outside of loops compute the
+// condition of an If or a shape input. Trip counts do not count, since a plan's loop runs any number of iterations.
 std::vector<bool> deciding_inputs(const ir::Graph& graph);
 
 }  // namespace treadle::session

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kSeed = 0x2545f4914f6cdd1d;  // the same in every process
 
-// What a number is made of, piece by piece.
+// Hashes the parts of an object.
 class Key {
  public:
   template <class T>
@@ -31,7 +31,7 @@ class Key {
   }
   Key& add(const Type& type) {
     add(type.kind).add(type.element).add(type.has_shape).add(type.shape.size());
-    for (const Dim& dim : type.shape) add(dim.value_or(-1));  // symbols are names
+    for (const Dim& dim : type.shape) add(dim.value_or(-1));  // names of symbols do not count
     return type.child ? add(*type.child) : *this;
   }
   uint64_t number() const { return hash_name(bytes_, kSeed); }
@@ -87,7 +87,7 @@ void add_attribute(Key& key, const ir::Attribute& attribute) {
     case ir::AttributeKind::kTypeProtos:
       return add_list(key, std::get<std::vector<Type>>(attribute.value), add);
     default:
-      return;  // graphs are bodies of the node, sparse tensors are held dense
+      return;  // graphs are bodies of the node; sparse tensors are stored dense
   }
 }
 
@@ -100,7 +100,7 @@ void add_attributes(Key& key, const ir::Node& node) {
   for (const ir::Attribute* attribute : attributes) add_attribute(key, *attribute);
 }
 
-// A value's number is that of the node that makes it, which has the numbers of the node's operands in it, and so on.
+// The number of a value is that of the node that makes it. A node's number is made from the numbers of its operands.
 class Walk {
  public:
   explicit Walk(bool contents) : contents_(contents) {}
@@ -136,7 +136,7 @@ class Walk {
     return numbers_[value->note.number];
   }
 
-  // `depth`: how many bodies are around, which tells a body's inputs from those of the bodies around it.
+  // `depth`: how many bodies are around this one; distinguishes its inputs from theirs.
   uint64_t region(const ir::Region& region, size_t depth) {
     for (size_t i = 0; i < region.inputs.size(); ++i) {
       note(*region.inputs[i], Key().add(depth).add(i).add(region.inputs[i]->type).number());
@@ -152,7 +152,7 @@ class Walk {
   void add(const ir::Node& node, size_t depth) {
     Key key;
     key.add(std::string_view(node.op->domain)).add(std::string_view(node.op->name)).add(node.version->since);
-    // Nodes that draw numbers draw different ones.
+    // Two nodes that draw random numbers are never the same.
     if (node.op->effects == Effects::kRandom) key.add(++drawing_);
     add_attributes(key, node);
     size_t inputs = node.inputs.size();
@@ -168,8 +168,8 @@ class Walk {
 
   const bool contents_;
   const uint32_t walk_ = ir::new_walk();
-  size_t drawing_ = 0;             // nodes so far that draw numbers
-  std::vector<uint64_t> numbers_;  // by Value::Note::number
+  size_t drawing_ = 0;             // nodes so far that draw random numbers
+  std::vector<uint64_t> numbers_;  // by number in Value::Note
   std::vector<std::pair<uint64_t, uint64_t>> nodes_;
 };
 

@@ -46,16 +46,16 @@ Status check_feed(const IoInfo& input, const AnyValue& value) {
   return {};
 }
 
-// A tensor of one element for an input that is a scalar: programs hand over a list of one number, and other engines
-// take it.
+// Whether `value` is a tensor of one element for a scalar input. Programs pass lists of one number, and other engines
+// accept them.
 bool stands_for_scalar(const Type& declared, const AnyValue& value) {
   return declared.kind == Type::Kind::kTensor && declared.has_shape && declared.shape.empty() && value.is_tensor() &&
          !value.tensor().dims().empty() && value.tensor().element_count() == 1 &&
          value.tensor().type() == declared.element;
 }
 
-// Sequences of the caller's, however deep, may be used by several runs at once; in-place growth needs storage of one's
-// own.
+// Whether a run needs its own copy of the container: several runs may use the caller's sequences at once, and sequences
+// grow in place.
 bool needs_own(const AnyValue& value) {
   return value.kind() == AnyValue::Kind::kSequence || value.kind() == AnyValue::Kind::kOptional;
 }
@@ -112,7 +112,7 @@ Status Inputs::check(size_t i, const AnyValue& value) const {
 Status Inputs::fill(std::span<const Feed> feeds, Given& given) const {
   const size_t count = by_position_.size();
   given.reserve(feeds.size(), count);
-  size_t position = 0;  // feeds tend to come in order
+  size_t position = 0;  // feeds tend to come in the order of the inputs
   for (const Feed& feed : feeds) {
     size_t looked_at = 0;
     for (; looked_at < count; ++looked_at, ++position) {

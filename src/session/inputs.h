@@ -1,5 +1,5 @@
 #pragma once
-// The inputs of a session, and what a caller gives for them in a run.
+// The inputs of a session, and the values that a caller gives for them in a run.
 
 #include <span>
 #include <string>
@@ -14,13 +14,13 @@ namespace treadle {
 struct IoInfo {
   std::string name;
   Type type;
-  bool has_default = false;  // an initialiser stands in when the caller gives no value
+  bool has_default = false;  // an initialiser is used if the caller gives no value
 };
 
-// A value of the caller's, who keeps it until the call returns.
+// A value of the caller, which has to stay valid until the call returns.
 struct Feed {
   std::string_view name;
-  const AnyValue* value;  // not null. kNone: an empty optional, an input left to its default, or no value
+  const AnyValue* value;  // not null. kNone: an empty optional, an input that takes its default, or no value
 };
 
 namespace session {
@@ -28,11 +28,11 @@ namespace session {
 // Parallel to the graph's inputs; none is null.
 using Values = std::span<const AnyValue* const>;
 
-// What a run is given, by position.
+// The values of a run, by position.
 struct Given {
   std::vector<const AnyValue*> values;  // parallel to the graph's inputs
-  std::vector<AnyValue> own;            // those that are not the caller's
-  // Parallel to `values`: None was given for an input that the model does not declare as optional. Empty: for none.
+  std::vector<AnyValue> own;            // values that are not the caller's
+  // Parallel to `values`: the caller gave None for an input that is not optional. Empty: there are no such inputs.
   std::vector<bool> absent;
 
   void clear() {
@@ -42,7 +42,7 @@ struct Given {
   }
   void reserve(size_t feeds, size_t inputs) {
     values.assign(inputs, nullptr);
-    own.reserve(feeds + inputs);  // `values` may point there
+    own.reserve(feeds + inputs);  // `values` may point into `own`
   }
   const AnyValue* keep(AnyValue value) { return &own.emplace_back(std::move(value)); }
 };
@@ -53,28 +53,29 @@ class Inputs {
   explicit Inputs(const ir::Graph& graph);
 
   size_t size() const { return by_position_.size(); }
-  const IoInfo& operator[](size_t i) const { return *by_position_[i]; }  // of the graph's
-  const AnyValue& default_of(size_t i) const { return defaults_[i]; }    // kNone: it has none
-  std::span<const IoInfo> required() const { return required_; }         // those that a caller gives
-  std::span<const IoInfo> overridable() const { return overridable_; }   // initialisers that one may give
-  std::vector<Type> types() const;                                       // parallel to the graph's
+  const IoInfo& operator[](size_t i) const { return *by_position_[i]; }  // of the graph's inputs
+  const AnyValue& default_of(size_t i) const { return defaults_[i]; }    // kNone: no default
+  std::span<const IoInfo> required() const { return required_; }         // inputs without a default
+  std::span<const IoInfo> overridable() const { return overridable_; }   // initialisers that a caller may override
+  std::vector<Type> types() const;                                       // parallel to the graph's inputs
 
-  // The values of a run: those of the caller, looked up by name, and defaults; one element of any rank where the model
-  // has a scalar is that scalar. None where no value may be left out is `absent`, and its place stays null. Errors:
-  // kInvalidArgument names the input, what was expected and what was found.
+  // Collects the values of a run: the caller's, found by name, and defaults. A tensor with one element of any rank
+  // becomes a scalar if the model declares a scalar. If a caller gives None for an input that is not optional, `absent`
+  // marks the input, and its value stays null. Errors: kInvalidArgument with the input's name, what was expected and
+  // what was found.
   Status fill(std::span<const Feed> feeds, Given& given) const;
-  // For callers that work with values alone. Errors: kInvalidArgument names the first absent input.
+  // For callers that require all values. Errors: kInvalidArgument with the name of the first absent input.
   Status require_all(const Given& given) const;
-  // Whether `value` may be given for input i. Errors: likewise.
+  // Whether `value` fits input i. Errors: kInvalidArgument, as for fill().
   Status check(size_t i, const AnyValue& value) const;
 
  private:
   std::vector<IoInfo> required_, overridable_;
   std::vector<const IoInfo*> by_position_;  // parallel to the graph's inputs
-  std::vector<AnyValue> defaults_;          // likewise
+  std::vector<AnyValue> defaults_;          // parallel to the graph's inputs
 };
 
-// What of `type` holds for any value of a list: the sizes of its elements are left out.
+// `type` without the sizes of a list's elements, which may differ between values.
 Type without_element_shapes(const Type& type);
 
 }  // namespace session

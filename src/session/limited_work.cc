@@ -8,7 +8,7 @@ namespace treadle::session {
 
 namespace {
 
-// A clock that moves every few milliseconds and is read in a fraction of the time that others take.
+// A clock that advances every few milliseconds, and that is read faster than other clocks.
 int64_t coarse_clock_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -32,7 +32,7 @@ LimitedWork::~LimitedWork() {
   release_idle_blocks();
 }
 
-// Not all that is counted can be refused (small tensors, what operators are lowered to): so memory is asked about too.
+// Small tensors and lowerings are counted but cannot be refused, so memory is checked here too.
 bool LimitedWork::should_stop() const {
   if (limits_.should_stop() || (around_ && around_->requested())) return true;
   if (account_->fits(0)) return false;
@@ -40,8 +40,9 @@ bool LimitedWork::should_stop() const {
   return true;
 }
 
-// Passes ask at every node, which takes less than looking at the clocks of this work and of the run around it. An
-// operator of the program's own may have taken long since the last question.
+// Passes ask at every node. Most questions are answered without reading the clocks of this work and of a run around it,
+// which would take longer. After a call of a program's own operator the clocks are read, since the call may have taken
+// long.
 StopCheck LimitedWork::stop_check() const {
   const auto asked = [](const void* work) {
     const auto& self = *static_cast<const LimitedWork*>(work);
@@ -53,7 +54,7 @@ StopCheck LimitedWork::stop_check() const {
   return {asked, this};
 }
 
-// Counts a question.
+// Counts a question. Whether to read the clocks now.
 bool LimitedWork::is_due() const {
   constexpr uint32_t kQuestionsPerLook = 8;
   const uint32_t before = asked_.load(std::memory_order_relaxed);
@@ -64,7 +65,7 @@ bool LimitedWork::is_due() const {
   return true;
 }
 
-// A limit of what is around it is for that to tell.
+// A limit of the work around this one is reported by that work.
 Status LimitedWork::reached(Status status) const {
   Status why = limits_.check();
   if (why.ok() && took_too_much_.load(std::memory_order_relaxed)) why = account_->refusal(0, kWhat);

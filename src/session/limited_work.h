@@ -1,7 +1,6 @@
 #pragma once
-// Loading, planning, opening a stream: work of the engine whose length a model decides. LimitedWork bounds the time and
-// memory of such work, and can stop the work. A run that plans, or a stream that loads its graphs, has limits of its
-// own on the same thread, which hold as well.
+// Bounds time and memory of loading, planning and opening a stream, whose length depends on the model, and can stop
+// them. If a run plans, or a stream loads its graphs, the limits of the run or stream hold on the same thread as well.
 
 #include <atomic>
 #include <cstdint>
@@ -16,14 +15,14 @@ namespace treadle::session {
 
 class LimitedWork {
  public:
-  // Begins, on the calling thread. `work`: what errors call it ("loading").
+  // Begins on the calling thread. `work`: its name in errors ("loading").
   LimitedWork(const WorkLimits& limits, std::string_view work);
-  // Gives the system back what only such work needs.
+  // Frees cached memory that runs do not need.
   ~LimitedWork();
   LimitedWork(const LimitedWork&) = delete;
   LimitedWork& operator=(const LimitedWork&) = delete;
 
-  // The status of `fn()`, or of the limit that was reached on the way.
+  // The status of `fn()`, or the error of a limit that was reached meanwhile.
   template <class Fn>
   Status run(Fn&& fn) {
     const MemoryScope counted(account_);
@@ -33,7 +32,7 @@ class LimitedWork {
   }
 
  private:
-  static constexpr std::string_view kWhat = "the model and what is made of it";  // takes memory
+  static constexpr std::string_view kWhat = "the model and what is made of it";  // what takes memory, for errors
 
   StopCheck stop_check() const;
   bool is_due() const;
@@ -44,7 +43,7 @@ class LimitedWork {
   StopSource* const around_;
   const std::shared_ptr<MemoryAccount> account_;
   mutable std::atomic<bool> took_too_much_{false}, stops_{false};
-  mutable std::atomic<uint32_t> asked_{0};  // threads that count at once may lose a question
+  mutable std::atomic<uint32_t> asked_{0};  // threads that count at the same time may lose a question
   mutable std::atomic<int64_t> looked_ns_{0};
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A model as loading leaves it. Nothing in it changes afterwards, but for the graph that is kept for looking at.
+// The state of a session after loading. Apart from the graph kept for inspection, it does not change afterwards.
 
 #include <memory>
 #include <mutex>
@@ -18,7 +18,7 @@
 
 namespace treadle::session {
 
-// The graph behind the pass that SessionOptions::dump names, as text, of the last time that it ran.
+// The graph after the pass that SessionOptions::dump names, as text, from the last planning.
 class GraphDump {
  public:
   void keep(std::string text) {
@@ -39,33 +39,33 @@ struct Loaded {
   SessionOptions options;
   opt::PassSet passes_off;
   int threads = 1;
-  std::shared_ptr<wire::MappedFile> text;  // of a model that is text, for errors
-  std::string path;                        // of the file; empty for bytes
+  std::shared_ptr<wire::MappedFile> text;  // of a model that is text; for errors
+  std::string path;                        // of the file; empty for bytes in memory
   std::unique_ptr<ir::Graph> graph;        // as imported, types inferred
   Fingerprint fingerprint;                 // of the graph as it was read
   Inputs inputs;
-  std::vector<bool> deciding;  // parallel to the inputs: small contents decide branches or shapes
-  std::vector<bool> listed;    // likewise: lists that loops read
+  std::vector<bool> deciding;  // parallel to the inputs: whether contents decide branches or shapes
+  std::vector<bool> listed;    // parallel to the inputs: lists that loops read
   std::vector<IoInfo> outputs;
   WeightFiles files;
-  opt::Remarks remarks;               // of what was done to loops when the model was loaded
-  reference::FoldLimits fold_limits;  // of what is evaluated before the run
-  std::vector<std::string> warnings;  // options that have no effect, each as a sentence
-  // Rules that the model breaks, and what it leaves open, each as a sentence: it runs all the same.
+  opt::Remarks remarks;               // of rewrites of loops when the model was loaded
+  reference::FoldLimits fold_limits;  // limits of folding
+  std::vector<std::string> warnings;  // options without effect, each as a sentence
+  // Rules that the model breaks or leaves open, each as a sentence. The model runs nevertheless.
   std::vector<std::string> model_warnings;
   std::shared_ptr<const run::NativeCache> native_cache;
   mutable GraphDump dump;
 
-  // The passes that the options ask for.
+  // The passes that the options select.
   opt::PipelineOptions pipeline() const;
-  // `status` with its place in the model's file, where it has one.
+  // `status` with its place in the model's file, if it has one.
   Status in_file(Status status) const;
 };
 
-// Each fills `loaded`, whose options are given, under their limits of loading. Errors: what reading and checking the
-// model finds, and kInvalidArgument for options and variables of the environment.
+// Each loads a model into `loaded`, by the options and limits of loading in it. Errors: those of reading and checking
+// the model, and kInvalidArgument for options and environment variables.
 Status load_file(const std::string& path, Loaded& loaded);
-// `folder`: where external data is looked up (empty: external data is refused). The bytes are copied.
+// `folder`: the folder of external data (empty: external data is refused). The bytes are copied.
 Status load_bytes(std::span<const std::byte> bytes, const std::string& folder, Loaded& loaded);
 Status load_graph(std::unique_ptr<ir::Graph> graph, Loaded& loaded);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Specialises a model's graph for known inputs and runs the passes: what comes out is planned.
+// Specialises a model's graph for known inputs and runs the passes. The result is ready to be planned.
 
 #include "opt/pipeline.h"
 #include "plan/specialize.h"

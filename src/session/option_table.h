@@ -8,8 +8,7 @@
 
 namespace treadle::session {
 
-// Errors: kInvalidArgument for a name that there is not (names those that there are), and for a value that the option
-// does not take (says what it takes).
+// Errors: kInvalidArgument for an unknown name, with the valid ones, and for an invalid value, with the valid ones.
 Status set_option(SessionOptions& options, std::string_view name, std::string_view value);
 
 }  // namespace treadle::session

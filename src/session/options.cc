@@ -17,7 +17,8 @@ bool is_number(std::string_view text, int64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
-// An instruction set that there is, though this machine may lack it; a number of bytes; a byte; off.
+// Checks the remaining variables: TREADLE_ISA must be a known instruction set, though this machine may lack it; others
+// a number of bytes, a byte, or off.
 Status check_environment() {
   int64_t bytes = 0;
   const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");

@@ -1,5 +1,5 @@
 #pragma once
-// What a caller says when a session is opened.
+// Options of opening a session.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,59 +17,60 @@ namespace treadle {
 struct OpDef;
 
 enum class Tier : uint8_t {
-  kProgram,    // planned: the default
-  kReference,  // node by node with kernels of narrowest_isa(), no rewriting: the slow obvious reference
+  kProgram,    // the planned program: the default
+  kReference,  // the reference interpreter: node by node with kernels of narrowest_isa(), without rewrites
 };
 
-// How weights of recurrences are kept: those of RNN, LSTM and GRU, and constant right-hand sides of products in loops.
+// The type in which weights of recurrences are stored: those of RNN, LSTM and GRU, and constant right-hand sides of
+// products in loops.
 enum class Weights : uint8_t {
-  kF32,  // as the model has them
-  kF16,  // float weights rounded to float16, sums in f32; not in the reference interpreter
+  kF32,  // as in the model
+  kF16,  // float weights are rounded to float16 and summed in f32; the reference interpreter ignores it
 };
 
 struct SessionOptions {
   Tier tier = Tier::kProgram;
-  int threads = 0;       // 0: as many as CPUs that the process may use; 1 starts none
-  bool optimize = true;  // rewrites of the graph before planning
-  // Sums of floats over time may be put together in another order, which rounds differently.
+  int threads = 0;       // 0: the number of CPUs that the process may use; 1 starts no threads
+  bool optimize = true;  // rewrite the graph before planning
+  // Allow another order of float sums over time, which rounds differently.
   bool associative_math = false;
   Jit jit = Jit::kAuto;
   Weights weights = Weights::kF32;
-  // A Loop without cond: its body's condition ends it. The specification says that the condition is ignored.
+  // Let the body's condition end a Loop without cond. The specification says that the condition is ignored.
   bool obey_loop_conditions = false;
-  bool copy_weights = false;  // into memory when the model is loaded; else they are read in the model's files
-  int64_t jit_iteration = 0;  // no native code before so many iterations of a loop (for tests)
-  // Where native code is kept for later processes, and how much of it (see run/native_cache.h for what is meant by
-  // leaving them alone).
+  bool copy_weights = false;  // copy weights into memory when the model is loaded; otherwise runs read them from the
+                              // model's files
+  int64_t jit_iteration = 0;  // run no native code before so many iterations of a loop (for tests)
+  // Folder and size of the cache of native code for later processes; run/native_cache.h has the defaults.
   std::string jit_cache;
   size_t jit_cache_bytes = 0;
-  // Of loading, and of each planning later on, for which `cancel` is not asked.
+  // Limits of loading, and of each planning later on; planning does not look at `cancel`.
   WorkLimits load;
-  // Whether folding constants while loading is bounded by the size of the model.
+  // Whether the size of the model bounds the folding of constants while loading.
   bool bounded_load = true;
-  // Passes that do not run (opt/pipeline.h): names with commas between them. An unknown name is an error of opening.
+  // Passes to leave out (opt/pipeline.h): names separated by commas. Errors when opening: an unknown name.
   std::string passes_off;
-  std::string dump;     // a pass: dump_graph() gives the graph as it was behind it when something was planned last
-  int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
-  // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
-  // the specification ("DATA_BATCH" -> 1; in any case of letters).
+  std::string dump;     // a pass: dump_graph() gives the graph behind it, from the last planning
+  int exact_plans = 1;  // how many plans to make for exact sizes before one for any sizes
+  // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and by the denotation that the specification
+  // defines ("DATA_BATCH" -> 1, in any case of letters).
   std::vector<std::pair<std::string, int64_t>> dimension_overrides, denotation_overrides;
-  // Contents of initializers by name, in place of the model's.
+  // Contents of initializers by name, which replace the model's.
   std::vector<std::pair<std::string, Tensor>> initializers;
-  // Operators of these sessions alone, before treadle's own; of several of one name the last.
+  // Operators for this session only, which precede treadle's. If several have the same name, the last counts.
   std::vector<std::shared_ptr<const OpDef>> operators;
-  // Bytes of external data by what the model calls the file; somebody else's while a session is opened.
+  // Bytes of external data, by the name of the file in the model. They must stay valid while the session is opened.
   std::vector<std::pair<std::string, std::span<const std::byte>>> external_files;
 };
 
 namespace session {
 
-// TREADLE_JIT=off|auto|always|required[,TRIP] and TREADLE_PASSES_OFF=PASS[,PASS...] take the place of the options that
-// were left alone. Errors: kInvalidArgument for these and all other variables of the engine that hold no such value.
+// Sets options that have their defaults from TREADLE_JIT=off|auto|always|required[,ITERATION] and
+// TREADLE_PASSES_OFF=PASS[,PASS...]. Errors: kInvalidArgument for an invalid value of these, or of any other variable
+// of the engine.
 Status read_environment(SessionOptions& options);
 
-// What was asked for and the reference interpreter does not have, each as a sentence; nothing where another tier runs
-// the model.
+// Options that the reference interpreter ignores, each as a sentence; empty if another tier runs the model.
 std::vector<std::string> remarks_on_reference(const SessionOptions& options);
 
 }  // namespace session

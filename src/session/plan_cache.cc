@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kMaxDecidingElements = 8;
 constexpr size_t kMaxDecidingContents = 4;
 
-// Packed constants are known by their addresses. Where planning throws, those of its graph may belong to others soon,
-// so what was packed must not be found again: unless dismissed, this puts a new cache in the place of the old one.
+// Packed constants are found by their addresses. If planning throws, its graph is freed, and its addresses may be used
+// again for other constants. So unless dismissed, this replaces the cache of packed constants by an empty one.
 class FreshPacks {
  public:
   explicit FreshPacks(std::shared_ptr<PackCache>& packs) : packs_(packs) {}
@@ -34,7 +34,7 @@ class FreshPacks {
   std::shared_ptr<PackCache> fresh_ = std::make_shared<PackCache>();
 };
 
-// For the same reason addresses of packed constants must not be used again.
+// Keeps packed constants of a graph that was not planned alive, so that their addresses are not used again.
 void keep_packed(const ir::Graph& unplanned, PackCache& packs, std::unordered_map<const void*, Tensor>& kept) {
   const std::unordered_set<const void*> packed = packs.constants();
   const NoFork whole;
@@ -74,7 +74,7 @@ void Plan::give_back(std::unique_ptr<run::Context> context) const {
     run::Context* none = nullptr;
     if (place.load(std::memory_order_relaxed)) continue;
     if (!place.compare_exchange_strong(none, context.get(), std::memory_order_release)) continue;
-    [[maybe_unused]] const run::Context* const kept = context.release();  // by the place
+    [[maybe_unused]] const run::Context* const kept = context.release();  // the place owns it
     return;
   }
 }
@@ -150,7 +150,7 @@ void PlanCache::Deciding::fix(const Tensor& tensor, InputSignature& in) {
   if (decides) in.contents = std::move(contents);
 }
 
-// Exact, but for sizes in which earlier plans differ once there are enough of them.
+// The exact sizes, except for those in which earlier plans differ, once there are enough plans.
 Signature PlanCache::signature_for(Values values) {
   Signature signature;
   const Plan* const others = size() < loaded_.options.exact_plans ? nullptr : newest();
@@ -173,13 +173,13 @@ Signature PlanCache::signature_for(Values values) {
 }
 
 Result<const Plan*> PlanCache::make(Values values) {
-  // Another thread may have made one meanwhile.
+  // Another thread may have made a plan meanwhile.
   TREADLE_ASSIGN(const Plan* const admitted, admitting(values));
   if (admitted) return admitted;
   if (const Plan* open = open_plan(values)) return make_apart(open->signature(), values);
   Signature signature;
   {
-    const NoFork whole;  // what sessions remember of plans
+    const NoFork whole;  // guards what the session remembers of plans
     signature = signature_for(values);
   }
   return signature.is_open() ? make_for_any(signature, values) : add(std::move(signature), values, {});
@@ -216,7 +216,9 @@ Result<const Plan*> PlanCache::add(Signature signature, Values values, Kind kind
     if_it_throws.dismiss();
     return std::move(planned).status();
   }
-  if (was_stopped()) return stopped();  // the plan goes, and its constants: what was packed of them must go as well
+  if (was_stopped())
+    return stopped();  // the plan and its constants are freed, so the weights packed from them must
+                       // not be found either
   auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_iteration,
                                      kind.apart);
   made->admit(values);

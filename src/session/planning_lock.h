@@ -1,5 +1,5 @@
 #pragma once
-// One thread at a time plans for a session.
+// Lets one thread at a time plan for a session.
 
 #include "base/status.h"
 #include "base/stoppable_lock.h"
@@ -8,7 +8,7 @@ namespace treadle::session {
 
 class PlanningLock {
  public:
-  // While it lives, the calling thread has the lock, if it got it.
+  // Holds the lock while it lives, if the calling thread got it.
   class Held {
    public:
     explicit Held(PlanningLock& lock) : lock_(lock.lock_), held_(lock.lock_) {}

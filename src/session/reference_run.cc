@@ -52,7 +52,7 @@ Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* co
   account->begin(options.memory_limit);
   const MemoryScope counted(account);
   run::RunLimits limits;
-  run::Progress progress(nullptr);  // which loops follow is not known
+  run::Progress progress(nullptr);  // the loops that follow are unknown
   limits.begin(progress.begin_run(options));
   const ThreadScope scope(1, limits.stop_check());
   Guard guard(limits, *account, progress);
@@ -63,7 +63,7 @@ Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* co
     TREADLE_ASSIGN(made, reference::run_graph(*loaded.graph, fed, &guard));
     return guard.finish();
   });
-  // What a kernel has written that was told to stop is worth nothing, and what it says of that is no news.
+  // A kernel that was told to stop leaves its results half written. The limit that was reached is the error to report.
   if (scope.stopped()) status = std::move(limits.check()).in(status.place());
   if (!status.ok()) return loaded.in_file(std::move(status));
   for (size_t i = 0; i < places.size(); ++i) {

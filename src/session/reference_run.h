@@ -1,5 +1,5 @@
 #pragma once
-// Runs of the reference interpreter's tier, under the limits that every run has.
+// Runs of the reference interpreter, under the limits that every run has.
 
 #include <span>
 
@@ -9,7 +9,8 @@
 
 namespace treadle::session {
 
-// `places`: of the graph's outputs, null where nobody wants one. Errors: those of the model's nodes, and of limits.
+// `places`: where to put the graph's outputs, null for an output that is not wanted. Errors: those of the model's
+// nodes, and of limits.
 Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* const> places, const RunOptions& options);
 
 }  // namespace treadle::session

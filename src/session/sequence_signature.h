@@ -1,5 +1,5 @@
 #pragma once
-// What a plan knows about a sequence that the caller gives: the one shape of all elements, where the elements have one.
+// A plan's knowledge about a sequence from the caller: the shape of the elements, if all have the same.
 
 #include <vector>
 
@@ -11,26 +11,26 @@ namespace treadle::session {
 struct SequenceSignature {
   enum class Kind : uint8_t {
     kAny,     // any list
-    kUnlike,  // empty, or elements that differ in shape
-    kAlike,   // at least one element, all tensors of `dims`
+    kUnlike,  // empty, or elements of different shapes
+    kAlike,   // at least one element, and all are tensors of `dims`
   };
   Kind kind = Kind::kAny;
-  ElementType element = ElementType::kUndefined;  // of all tensors in it; kUndefined: not asked
+  ElementType element = ElementType::kUndefined;  // of all tensors in it; kUndefined: unknown
   Dims dims;
-  int64_t length = -1;  // of kAlike; -1: any
+  int64_t length = -1;  // of kAlike; -1: any length
 
-  // kUnlike, or kAlike with its length. `element`: what the model says.
+  // kUnlike, or kAlike with its length. `element`: the type in the model.
   static SequenceSignature of(const Sequence& list, ElementType element);
   bool accepts(const Sequence& list) const;
-  // Whether of() would know more of a list.
+  // Whether of() would know more about a list.
   bool is_open() const {
     return element != ElementType::kUndefined && (kind == Kind::kAny || (kind == Kind::kAlike && length < 0));
   }
-  // What accepts lists of both: of other lengths, or any list where their elements have other shapes.
+  // Accepts lists of both signatures: any length, or any list if their elements have different shapes.
   void widen(const SequenceSignature& before);
 };
 
-// Per graph input: a list whose elements are read one by one in loops, SequenceMap among them.
+// Per graph input: whether it is a list whose elements loops (or SequenceMap) read one by one.
 std::vector<bool> sequences_in_loops(const ir::Graph& graph);
 
 }  // namespace treadle::session

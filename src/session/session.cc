@@ -1,4 +1,4 @@
-// What a session does: it looks up what a caller gives, finds or makes the plan for it, and runs that.
+// A session looks up the values that a caller gives, finds or makes a plan for them, and runs it.
 #include "session/session.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ using session::Values;
 
 namespace {
 
-// What a run works in before it has a context.
+// Working memory of a run before it has a context.
 struct RunScratch {
   Given given;
-  std::vector<AnyValue*> outputs;  // parallel to the graph's; null: not asked for
+  std::vector<AnyValue*> outputs;  // parallel to the graph's outputs; null: not requested
 
   void clear() {
     given.clear();
@@ -40,15 +40,16 @@ struct RunScratch {
 
 struct Session::Impl {
   session::Loaded loaded;
-  std::unique_ptr<session::PlanCache> plans;  // once it is loaded
+  std::unique_ptr<session::PlanCache> plans;  // null until the model is loaded
   std::atomic<int64_t> run_count{0}, last_allocations{0}, last_peak{0};
-  // Sessions of the model without some inputs, by Given::absent: for runs that are given None for these inputs.
+  // Sessions of the model without some inputs, by Given::absent, for runs with None for these inputs.
   std::mutex without_inputs_mutex;
   std::map<std::vector<bool>, std::shared_ptr<const Session>> without_inputs;
 
-  // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
+  // Finds or makes a plan, under the run's limits too. If a plan is made, `since` is set to the time at which the run
+  // began.
   Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
-  // `plan`: null where there is none to be had; the reference interpreter runs the values.
+  // `plan`: null if there is none; then the reference interpreter runs.
   Status run_plan(const Plan* plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
                   Limits::Clock::time_point since);
   Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
@@ -90,7 +91,7 @@ Status Session::Impl::run_plan(const Plan* plan, Values values, std::span<AnyVal
 }
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
-  // A brief run does not look at it again.
+  // A brief run does not look at the flag again.
   if (run.cancel && run.cancel->load(std::memory_order_relaxed)) {
     return error(Code::kCancelled, "the run was cancelled");
   }
@@ -198,7 +199,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
   impl_->run_count.fetch_add(1, std::memory_order_relaxed);
   TREADLE_TRY(impl_->loaded.files.checked(impl_->run(values, places, options)));
   for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // asked for twice
+    if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // requested twice
   }
   return {};
 }
@@ -230,7 +231,7 @@ Status Session::run(RepeatedRun& run, const RunOptions& options) const {
     if (!run.inputs[i]) run.inputs[i] = &inputs.default_of(i);
   }
   Limits::Clock::time_point since{};
-  // What a plan accepts has sizes and types that were checked when it was made.
+  // Values that the plan serves have types that were checked when it was made.
   if (!run.plan || !run.plan->serves(run.inputs)) {
     for (size_t i = 0; i < run.inputs.size(); ++i) TREADLE_TRY(inputs.check(i, *run.inputs[i]));
     auto found = impl_->plan_for_run(run.inputs, options, since);
@@ -294,7 +295,7 @@ Result<std::string> Session::dump_graph() const {
 Result<std::string> Session::optimized_model() const {
   const session::Loaded& loaded = impl_->loaded;
   if (!loaded.options.optimize) return model::export_model(*loaded.graph);
-  // What cannot be decided of the model alone, such as sizes that do not fit, is left for runs to report.
+  // Errors that depend on sizes of a run are left for runs to report.
   const auto written = session::written_model(*loaded.graph, loaded.inputs);
   return model::export_model(written.ok() ? **written : *loaded.graph);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A loaded model, ready to run: immutable for its users, shared by any number of threads.
+// A loaded model, ready to run. It does not change for its users, and any number of threads may share it.
 
 #include <memory>
 #include <span>
@@ -23,76 +23,78 @@ struct Fingerprint;
 struct Planned;
 }  // namespace session
 
-// Runs that one caller makes one after the other: names have been looked up. Not in the reference interpreter.
+// For successive runs of one caller: names have been looked up. Not for the reference interpreter.
 struct RepeatedRun {
-  std::vector<const AnyValue*> inputs;  // parallel to the graph's; tensors only. Null: its default
-  std::vector<AnyValue*> outputs;       // parallel to Session::outputs(); written as by Session::run. Null: not wanted
-  const session::Plan* plan = nullptr;  // of the run before, which is looked at first
+  std::vector<const AnyValue*> inputs;  // parallel to the graph's inputs; tensors only. Null: the default
+  std::vector<AnyValue*> outputs;       // parallel to Session::outputs(), written as by Session::run. Null: not wanted
+  const session::Plan* plan = nullptr;  // the plan of the last run, which is tried first
 };
 
-// What tests assert and profilers show; counts since the session was opened.
+// Counters for tests and profilers, since the session was opened.
 struct SessionCounters {
   int64_t plans = 0;
   int64_t runs = 0;
-  int64_t allocations_last_run = 0;  // by the engine, outputs not included
-  int64_t peak_bytes_last_run = 0;   // the arena and what tensors of run-time size took at once
+  int64_t allocations_last_run = 0;  // by the engine, without outputs
+  int64_t peak_bytes_last_run = 0;   // the arena and the peak of tensors of run-time size
   int64_t compilations = 0;          // loops that have become native code
-  int64_t cache_loads = 0;           // those of them whose code an earlier process had left
+  int64_t cache_loads = 0;           // those whose code came from the cache
 };
 
 class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const std::string& path, const SessionOptions& options = {});
-  // `folder`: where external data is looked up (empty: external data is refused). The bytes are copied.
+  // `folder`: the folder of external data (empty: external data is refused). The bytes are copied.
   static Result<std::unique_ptr<Session>> from_bytes(std::span<const std::byte> bytes,
                                                      const SessionOptions& options = {},
                                                      const std::string& folder = {});
-  // A graph that has been read already; names in it and its constants are kept.
+  // A graph that has been read already. Its constants and the names in it stay in use.
   static Result<std::unique_ptr<Session>> from_graph(std::unique_ptr<ir::Graph> graph,
                                                      const SessionOptions& options = {});
   ~Session();
 
-  // In place of the options' number, before the first run.
+  // Replaces the number of threads of the options; to be called before the first run.
   void set_threads(int threads) const;
 
-  std::span<const IoInfo> inputs() const;  // those that a caller gives; initialisers that may be overridden follow
+  std::span<const IoInfo> inputs() const;  // inputs that a caller has to give, followed by initialisers that may be
+                                           // overridden
   std::span<const IoInfo> overridable() const;
   std::span<const IoInfo> outputs() const;
   const ir::Metadata& metadata() const;
   const SessionOptions& options() const;
-  // Options that were given and have no effect on this model, each as a sentence.
+  // Options without effect on this model, each as a sentence.
   std::span<const std::string> remarks() const;
   std::span<const std::string> model_warnings() const;
   const ir::Graph& graph() const;                   // as imported, types inferred
   const session::Fingerprint& fingerprint() const;  // of the graph as it was read
 
-  // Runs the model. `outputs`: indices into outputs(); empty means all. `results` are the places of their values, none
-  // of which is fed: a tensor of the right type and sizes that is there already is written in place, else replaced.
-  // Errors: kInvalidArgument names the input, what was expected and what was found.
+  // Runs the model. `outputs`: indices into outputs(); empty means all. `results`: places for their values. A tensor
+  // there of the right type and sizes is overwritten in place, any other value is replaced. No place may be a feed.
+  // Errors: kInvalidArgument with the input's name, what was expected and what was found; those of the model's nodes
+  // and of limits.
   Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::span<AnyValue* const> results,
              const RunOptions& options = {}) const;
-  // The same, with one result per output asked for.
+  // The same, with one result per requested output.
   Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
              const RunOptions& options = {}) const;
 
   Status run(RepeatedRun& run, const RunOptions& options) const;
 
   SessionCounters counters() const;
-  // Returns once nothing is being compiled in the background, nor waits for it.
+  // Blocks until the compile queue is empty.
   void wait_compiled() const;
-  // Makes native code of all loops that are planned so far, now; nothing where `jit` is off.
+  // Compiles all loops of the plans made so far, before it returns. Does nothing if `jit` is off.
   void compile() const;
-  // The plan for these feeds, without feeds the newest one (session/plan_cache.h). Null: there is none, as nothing has
-  // run and the model has inputs. It lives as long as the session. Errors: those of planning.
+  // The plan for these feeds, or the newest one if there are no feeds (session/plan_cache.h). Null: there is no plan,
+  // as nothing has run and the model has inputs. The plan lives as long as the session. Errors: those of planning.
   Result<const session::Planned*> planned(std::span<const Feed> feeds = {}) const;
-  // A plan for what the model says of its inputs, made for looking at it, with native code of all loops.
+  // A plan for the input types that the model declares, for inspection, with native code of all loops.
   Result<session::Planned> plan_model() const;
-  // What was done to loops when the model was loaded.
+  // Remarks of rewrites of loops when the model was loaded.
   const opt::Remarks& load_remarks() const;
   const run::NativeCache& native_cache() const;
-  // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
+  // The graph behind the pass SessionOptions::dump, and the program for the given feeds, for people and tests.
   Result<std::string> dump_graph() const;
-  // The same graph as a serialised model (model/export.h).
+  // The graph after rewriting for other programs, as a serialised model (model/export.h).
   Result<std::string> optimized_model() const;
   Result<std::string> dump_plan(std::span<const Feed> feeds) const;
 

@@ -20,7 +20,7 @@ bool fits(const Dims& expected, const Dims& found) {
   return true;
 }
 
-// Sizes that the model gives one name are one symbol only where something checks that they agree: nothing does.
+// Two sizes with the same name in the model are different symbols: nothing checks that they are equal.
 Shape shape_of(const Dims& dims, const IoInfo& input) {
   Shape shape;
   for (size_t d = 0; d < dims.size(); ++d) {

@@ -1,6 +1,6 @@
 #pragma once
-// What runs a plan serves: element types and presence of inputs, sizes, and the contents of small integer inputs that
-// decide something (a branch, a shape).
+// The runs that a plan serves: element types and presence of inputs, sizes, and contents of small integer inputs that
+// decide a branch or a shape.
 
 #include <cstddef>
 #include <vector>
@@ -17,15 +17,15 @@ struct InputSignature {
   Dims dims;  // -1: any size
   bool contents_fixed = false;
   std::vector<std::byte> contents;
-  const void* constant = nullptr;  // the default that the plan has taken in; no other value will do
+  const void* constant = nullptr;  // a default that is a constant of the plan; the input must have this value
   SequenceSignature list;
 
   bool accepts(const AnyValue& value) const;
-  // Whether it leaves a size open that a plan for one run alone would know.
+  // Whether a size is open that a plan for one run alone would know.
   bool is_open() const;
-  // Takes the sizes of `value`, which it accepts, and no others.
+  // Accepts only the sizes of `value` from now on; `value` must be accepted.
   void narrow(const AnyValue& value);
-  // Any size where that of another plan's input, of the same kind and rank, differs.
+  // Accepts any size in which `before`, of the same kind and rank, differs.
   void widen(const InputSignature& before);
 };
 
@@ -34,17 +34,18 @@ struct Signature {
 
   bool accepts(Values values) const;
   bool is_open() const;
-  // What accepts the sizes of `values` only, out of all that this accepts.
+  // A signature that accepts only the sizes of `values`.
   Signature narrowed(Values values) const;
-  // A number that stands for the sizes of `values` where this leaves sizes open. It differs from process to process, so
-  // that nobody can choose sizes of equal numbers.
+  // A hash of the sizes of `values` that this leaves open. It differs from process to process, so that no caller can
+  // choose sizes with equal hashes.
   uint64_t number_of_sizes(Values values) const;
 };
 
-// What a plan for runs of `signature` knows of the model's inputs. `values`: one such run, whose tensors it may keep.
-// Makes the signature ask for a default that the plan takes in. Errors: kLimit where contents find no memory.
+// The knowledge of a plan for runs of `signature` about the model's inputs. `values`: those of one such run; the plan
+// may keep their tensors. Makes the signature require a default that becomes a constant of the plan. Errors: kLimit if
+// there is no memory for contents.
 Result<std::vector<plan::InputSpec>> knowledge_of(Signature& signature, const Inputs& inputs, Values values);
-// What is known of any run: the types that the model declares.
+// The knowledge about any run: the types that the model declares.
 std::vector<plan::InputSpec> knowledge_of_model(const Inputs& inputs);
 
 }  // namespace treadle::session

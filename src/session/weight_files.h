@@ -1,5 +1,5 @@
 #pragma once
-// The files that weights are read from while a model runs.
+// Watches the files from which weights are read while a model runs.
 
 #include <memory>
 #include <vector>
@@ -12,11 +12,11 @@ namespace treadle::session {
 class WeightFiles {
  public:
   WeightFiles() = default;
-  // The mapped files that constants of `graph` lie in.
+  // The mapped files with constants of `graph`.
   explicit WeightFiles(const ir::Graph& graph);
 
-  // `status`, or, where one of the files has been written to or has become shorter, an error that says so: what was
-  // made of it is worth nothing, be it a result or an error.
+  // `status`. But if one of the files has been written to or has become shorter, an error that says so: then neither
+  // results nor other errors can be trusted.
   Status checked(Status status) const;
 
  private:

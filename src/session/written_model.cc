@@ -16,7 +16,7 @@ namespace treadle::session {
 
 namespace {
 
-// An Identity at the end of `region`.
+// Appends an Identity to `region`.
 ir::Value* copy_of(ir::Graph& graph, ir::Region& region, ir::Value* value, std::string_view name) {
   const OpVersion* const version = opt::standard_version(graph, "Identity");
   const OpDef& op = require_op("Identity");
@@ -25,8 +25,8 @@ ir::Value* copy_of(ir::Graph& graph, ir::Region& region, ir::Value* value, std::
   return graph.add_output(copy, name, value->type);
 }
 
-// The value that `name` stands for now has another name, since the node that copied it is gone. It gets that name where
-// a node makes it for this result alone; else a node copies it.
+// After the node that copied a result is gone, the value behind `name` has another name. The value is renamed if a node
+// makes it for this result alone. Otherwise a new node copies it.
 void name_result(ir::Graph& graph, ir::Value*& result, const ir::Name& name,
                  std::unordered_set<const ir::Value*>& named) {
   const bool is_first = named.insert(result).second;
@@ -65,7 +65,7 @@ void erase_number(ir::Node& node, std::string_view attribute, size_t at) {
   node.attributes.set(ir::Attribute::of(std::string(attribute), std::move(others)));
 }
 
-// An output that neither the node nor its bodies have any more.
+// Removes an output from a node and its bodies.
 void erase_output(ir::Node& node, size_t at, size_t in_bodies) {
   if (node.op->control == Control::kScan) {
     const size_t states = LoopView(node).states();
@@ -83,8 +83,8 @@ void erase_output(ir::Node& node, size_t at, size_t in_bodies) {
   }
 }
 
-// A result of a body that no node of the body makes for it alone gets one: onnxruntime computes wrong numbers in a Scan
-// whose body hands an input on as it is.
+// Inserts an Identity for each result of a body that no node of the body makes for it alone. onnxruntime computes wrong
+// numbers for a Scan whose body returns an input directly.
 void copy_what_bodies_hand_on(ir::Graph& graph, ir::Region& body) {
   std::unordered_set<const ir::Value*> made;
   for (ir::Value*& result : body.outputs) {
@@ -95,7 +95,7 @@ void copy_what_bodies_hand_on(ir::Graph& graph, ir::Region& body) {
   }
 }
 
-// Outputs of nodes with bodies that nothing reads: other programs want each of them to have a name, or not to be there.
+// Unused outputs of nodes with bodies: other programs require each output to have a name, or to be absent.
 void settle_unread_outputs(ir::Graph& graph, ir::Node& node) {
   const size_t before = node.op->control == Control::kLoop ? 1 : 0;  // the body's condition
   for (size_t i = node.outputs.size(); i-- > 0;) {

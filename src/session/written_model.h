@@ -1,5 +1,5 @@
 #pragma once
-// The model as a session writes it for other programs.
+// The model that a session exports for other programs.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace treadle::session {
 
-// The graph that a session has loaded, with the rewrites that other programs expect of a model before they quantise or
-// run it (opt/standard_form.h). Operators are those of the standard, and inputs and outputs keep their names and types.
+// The loaded graph with the rewrites that other programs expect before they quantise or run a model
+// (opt/standard_form.h). It has operators of the standard only. Inputs and outputs keep their names and types.
 Result<std::unique_ptr<ir::Graph>> written_model(const ir::Graph& loaded, const Inputs& inputs);
 
 }  // namespace treadle::session
