@@ -1,5 +1,6 @@
-// AppendToCache: keys or values of past steps and those of this step in one buffer [batch, heads, size, head], each
-// entry of the batch as far as it has come. Rows behind them are those of the past, or zeros where it has none.
+// AppendToCache: keys or values of past steps and of this step in one buffer [batch, heads, size, head]. Each batch
+// entry has a length of its own. Rows behind an entry's length are those of the past, or zeros if the past has none
+// there.
 
 #include <cstring>
 
@@ -107,7 +108,7 @@ TREADLE_OP(AppendToCache, "treadle") {
   op.since(1)
       .in("past", "T", Arity::kOptional)
       .in("fresh", "T")
-      .in("lengths", "tensor(int64)")  // of past and fresh rows together
+      .in("lengths", "tensor(int64)")  // of past and new rows together
       .in("size", "tensor(int64)")     // of the buffer
       .out("present", "T")
       .required("heads", ir::AttributeKind::kInt)

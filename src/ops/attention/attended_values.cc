@@ -1,6 +1,6 @@
-// softmax(masks(scale · A B)) V of stacks of matrices, a block of rows at a time: from one product to the other a block
-// stays in a near cache, and the scores of all rows are never in memory at once. Every number is computed as MatMul,
-// Mul, Add, Where, Softmax and MatMul compute it.
+// softmax(masks(scale · A B)) V for stacks of matrices, one block of rows at a time. A block of scores stays in the
+// second-level cache between the two products, and the scores of all rows are never in memory at once. The arithmetic
+// is that of MatMul, Mul, Add, Where, Softmax and MatMul.
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ struct AttendedState {
     int64_t size;
     int64_t strides[kInputs + 1];  // the last one is the result's
   };
-  // An input of a mask, spread over the scores.
+  // An input of a mask, broadcast to the scores.
   struct Spread {
     size_t width;  // bytes of an element
     Dims strides;  // of the stack, of rows, of columns; in elements
@@ -36,19 +36,19 @@ struct AttendedState {
   };
   InlineVector<Level, 4> levels;
   std::vector<AttendedMask> masks;
-  std::vector<Spread> spreads;  // of inputs kInputs and more
-  bool adds_first = false;      // the first mask, as the bias of the product
+  std::vector<Spread> spreads;  // for inputs from kInputs on
+  bool adds_first = false;      // the first mask is the bias of the product
   int64_t matrices = 1, rows = 0, columns = 0;
-  int64_t block = 0, blocks = 0;  // rows of a block; blocks of a matrix
-  int64_t unit = 1;               // blocks of a unit of work: one, or those of a matrix
+  int64_t block = 0, blocks = 0;  // rows per block; blocks per matrix
+  int64_t unit = 1;               // blocks per unit of work: one, or all of a matrix
   kernels::GemmPlan scores, sums;
   size_t packed_right = 0, packed_values = 0, score_rows = 0, gemm = 0;  // offsets in a worker's scratch
   size_t worker_scratch = 0;
-  uint32_t scratch = 0;  // operand
+  uint32_t scratch = 0;  // operand number
   double block_ns = 0;
 };
 
-// The blocks that one worker takes.
+// The blocks that one worker computes.
 class Blocks {
  public:
   Blocks(const AttendedState& s, void* const* slots, const uint32_t* operands, int worker)
@@ -72,7 +72,7 @@ class Blocks {
  private:
   float* part(size_t offset) const { return reinterpret_cast<float*>(scratch_ + offset); }
 
-  // Makes `matrix` of the stack the one that rows are of.
+  // Selects the matrix of the stack whose rows come next.
   void enter(int64_t matrix) {
     std::copy_n(operands_, kInputs + 1, at_);
     spread_at_ = spread_;
@@ -132,7 +132,7 @@ class Blocks {
     });
   }
 
-  // fn(step), a constant: inputs that spread along a row have step 0, others 1.
+  // Calls fn(step) with a compile-time step: 0 for inputs that are broadcast along a row, 1 for others.
   template <class Fn>
   static void by_step(int64_t step, const Fn& fn) {
     step == 0 ? fn(std::integral_constant<int64_t, 0>()) : fn(std::integral_constant<int64_t, 1>());
@@ -155,7 +155,7 @@ uint32_t run_attended(const void* state, void* const* slots, const uint32_t* ope
   return 0;
 }
 
-// Input i in the order in which its axes are read.
+// Input i with its axes in the order in which they are read.
 Operand reordered(const PrepareContext& ctx, size_t i) {
   Operand x = ctx.inputs[i];
   const auto axes = ctx.attributes().get_ints(kPermutations[i]);
@@ -166,7 +166,7 @@ Operand reordered(const PrepareContext& ctx, size_t i) {
   return x;
 }
 
-// A block's scores take a quarter of the second-level cache; blocks are of about equal height.
+// The scores of a block take a quarter of the second-level cache. Blocks are of about equal height.
 void cut_rows(AttendedState& s) {
   constexpr int64_t kFewest = 24, kStep = 12;  // rows
   const auto bytes = static_cast<int64_t>(caches().second / 4);
@@ -176,7 +176,8 @@ void cut_rows(AttendedState& s) {
   s.blocks = (s.rows + s.block - 1) / s.block;
 }
 
-// Whoever takes a block has to pack its matrices first, so whole matrices are units where all threads get as many.
+// A worker has to pack the matrices of a block first. So if that spreads the work evenly over the threads, a unit of
+// work is a whole matrix.
 void choose_units(AttendedState& s, int threads) {
   constexpr int64_t kMany = 8;
   if (s.matrices % threads == 0 || s.matrices >= kMany * threads) s.unit = s.blocks;
@@ -247,7 +248,7 @@ Status prepare_attended(PrepareContext& ctx) {
   return {};
 }
 
-// The axis of input i that is read at place `at`.
+// The axis of input i that is read as axis `at`.
 size_t axis_at(const ir::Attributes& attributes, size_t i, size_t at) {
   const auto axes = attributes.get_ints(kPermutations[i]);
   return axes.empty() ? at : static_cast<size_t>(axes[at]);
@@ -292,8 +293,8 @@ Work attended_work(const ir::Node& node) {
 
 }  // namespace treadle
 
-// What opt::fuse_attention makes of two products and what lies between them. Ranks are equal, stacks are of equal
-// sizes.
+// Made by opt::fuse_attention from two products and the operators between them. Operands have equal ranks and stacks of
+// equal sizes.
 TREADLE_OP(AttendedValues, "treadle") {
   op.since(1)
       .in("A", "T")

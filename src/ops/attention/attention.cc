@@ -38,7 +38,7 @@ namespace {
 
 // ---- Inference
 
-// What the sizes of Q, K or V say, whether packed or not.
+// The sizes of Q, K or V, packed or not.
 struct HeadShape {
   Dim batch, heads, length, size;
 };
@@ -94,7 +94,7 @@ Status check_agreement(const InferContext& ctx, const Shapes& s) {
   return {};
 }
 
-// The documents of earlier versions forbid it as well, but everybody lets it pass in them.
+// Documents of earlier versions forbid it as well, but other runtimes accept it in old models.
 Status check_packing(const InferContext& ctx) {
   const Shape* q = ctx.shape(kQuery);
   const bool counted = ctx.attributes().has("q_num_heads") || ctx.attributes().has("kv_num_heads");
@@ -146,7 +146,7 @@ Status read_past(const InferContext& ctx, size_t i, const HeadShape& fresh, Dim&
   return {};
 }
 
-// [batch, heads, queries, keys] broadcasts, except that the mask may know fewer keys than there are.
+// The mask broadcasts to [batch, heads, queries, keys], but it may cover fewer keys than there are.
 Status check_mask(const InferContext& ctx, const Shapes& s, const Dim& total) {
   const Shape* mask = ctx.shape(kMask);
   if (!mask) return {};
@@ -259,7 +259,8 @@ void read_attributes(const ir::Attributes& attributes, State& s) {
   s.from_zero = attributes.get_int("from_zero", 0) != 0;
 }
 
-// The type of the arithmetic: double where anything is double, else float, whatever softmax_precision names below that.
+// The type of the arithmetic: double if any operand is double, else float, even if softmax_precision names a narrower
+// type.
 ElementType arithmetic_type(const PrepareContext& ctx) {
   const bool precise = ctx.inputs[kQuery].type == ElementType::kDouble ||
                        ctx.inputs[kValue].type == ElementType::kDouble ||
@@ -267,7 +268,7 @@ ElementType arithmetic_type(const PrepareContext& ctx) {
   return precise ? ElementType::kDouble : ElementType::kFloat;
 }
 
-// The two products of a block of rows, and the memory that a block takes.
+// The two products of a block of rows, and the block's scratch.
 void prepare_products(State& s, ScratchLayout& scratch) {
   constexpr int64_t kBlockBytes = 128 << 10;
   const size_t width = byte_width(s.wide);
@@ -298,7 +299,7 @@ void prepare_products(State& s, ScratchLayout& scratch) {
   s.gemm = scratch.add(std::max(s.score_plan.scratch_bytes, s.value_plan.scratch_bytes));
 }
 
-// An estimate of what the heads that share keys take.
+// Estimated time of the query heads that share one head of keys.
 double unit_ns(const State& s) {
   constexpr double kMultiplyAddNs = 0.02, kScoreNs = 0.6;
   const auto rows = static_cast<double>(s.query.length * (s.query.heads / std::max<int64_t>(1, s.keys.fresh.heads)));
@@ -338,7 +339,7 @@ Status prepare_attention(PrepareContext& ctx) {
   return {};
 }
 
-// Of a batch: queries, keys, values and what is kept of them. Masks are the same for all entries, or run along it too.
+// Axis 0 of queries, keys, values and caches is the batch. Masks run along it, or are the same for all entries.
 Status attention_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (i == kSink) {
@@ -353,7 +354,7 @@ Status attention_axes(AxisContext& c) {
   return c.give_all(0);
 }
 
-// Scores of all pairs of queries and keys, and the sums of values that they weigh; an exponential for each score.
+// Two products, over all pairs of queries and keys, and an exponential for each score.
 Work attention_work(const ir::Node& node) {
   const ir::Value *q = node.inputs[0], *k = node.inputs[1];
   if (!q->type.is_concrete() || !k->type.is_concrete()) return {};
@@ -400,10 +401,10 @@ TREADLE_OP(Attention, "") {
       .work(attention::attention_work);
 }
 
-// Attention, with what onnxruntime's has more: `head_sink`, and with `smooth_softmax` 0 in its place, is the logarithm
-// of what is added to the sum of a row's exponentials; with `from_zero` queries that are more than the valid keys begin
-// at position 0 (those at the end are padding) and not before it; with `last_sees_all` the last query sees all keys,
-// though the others are causal.
+// Attention with the additions of onnxruntime's operators. `head_sink` (with `smooth_softmax`: 0) is the logarithm of a
+// number that is added to the sum of a row's exponentials. `from_zero`: if there are more queries than valid keys, the
+// first query is at position 0, and the last ones are padding. `last_sees_all`: the last query attends all keys even if
+// attention is causal.
 TREADLE_OP(SinkAttention, "treadle") {
   op.since(1)
       .in("Q", "T1")

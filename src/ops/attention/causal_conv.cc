@@ -1,4 +1,4 @@
-// CausalConvWithState: a convolution of each channel with its own kernel over the present and the past.
+// CausalConvWithState: a convolution of each channel with its own kernel over past and new steps.
 
 #include "kernels/dispatch.h"
 #include "op/axis_rules.h"
@@ -56,7 +56,7 @@ struct CausalConvState {
   norm::WideResult output, state;
   bool has_state = false;
   kernels::Row swish = nullptr;
-  size_t row = 0;  // offset in scratch of a channel's past and present
+  size_t row = 0;  // offset in scratch of a channel's past and new steps
   uint32_t outputs = 0, scratch = 0;
 };
 

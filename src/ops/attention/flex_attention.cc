@@ -1,4 +1,4 @@
-// FlexAttention: attention whose scores and probabilities pass through bodies.
+// FlexAttention: attention with bodies that change scores and probabilities.
 
 #include <cmath>
 
@@ -16,7 +16,7 @@ using ir::Value;
 
 enum Input : size_t { kQuery, kKey, kValue };
 
-// What scores and probabilities are computed in.
+// The type in which scores and probabilities are computed.
 ElementType precision(const ir::Attributes& attributes, ElementType data) {
   if (attributes.has("softmax_precision")) return element_type_from_number(attributes.get_int("softmax_precision"));
   return data == ElementType::kDouble ? data : ElementType::kFloat;
@@ -46,7 +46,7 @@ Status check_shapes(const InferContext& ctx) {
       ctx.input(kQuery).to_string(), ctx.input(kKey).to_string(), ctx.input(kValue).to_string());
 }
 
-// A body takes the scores, or the probabilities, and gives what is of the same type.
+// A body takes and returns scores or probabilities of one type.
 Status check_body(InferContext& ctx, const char* attribute, const Type& scores) {
   const ir::Region* body = ctx.bodies ? ctx.bodies->region(attribute) : nullptr;
   if (!body) return {};
@@ -117,14 +117,14 @@ class Lowering {
     return ctx_.inline_body(body, arguments)[0];
   }
 
-  // The square root of the scale: both sides of the product get one.
+  // The square root of the scale: both operands of the product are multiplied by it.
   Value* scale() {
     if (const Attribute* given = ctx_.attributes().find("scale")) {
       return scalar(std::sqrt(static_cast<double>(given->as_float())));
     }
     const Dim width = size(kQuery, 3);
     if (width.is_known()) return scalar(std::pow(static_cast<double>(width.value()), -0.25));
-    // In double, as above: a size that is known rounds to the same number.
+    // In double, as for a known size, so that both round to the same number.
     Value* wide = cast(size_of(kQuery, 3), ElementType::kInt64, ElementType::kDouble);
     Value* root = ctx_.call("Pow", {wide, ctx_.number(-0.25, ElementType::kDouble)});
     return cast(root, ElementType::kDouble, data_);
@@ -135,13 +135,13 @@ class Lowering {
     return ctx_.constant(std::move(made));
   }
 
-  // Keys or values with a head for every head of queries.
+  // Keys or values, repeated so that each query head has a head of its own.
   Value* shared(Value* v) {
     const Dim heads = size(kQuery, 1), of_keys = size(kKey, 1);
     if (heads.is_known() && of_keys.is_known() && heads.value() == of_keys.value()) return v;
     Value* all = ctx_.call("Squeeze", {size_of(kQuery, 1)});
     Value* group = ctx_.call("Div", {all, at_least_one(ctx_.call("Squeeze", {size_of(kKey, 1)}))});
-    group = at_least_one(group);  // without heads there is nothing to share
+    group = at_least_one(group);  // zero heads share nothing
     Value* heads_in_order = ctx_.call("Range", {ctx_.constant_int64(0), all, ctx_.constant_int64(1)});
     return ctx_.call("Gather", {v, ctx_.call("Div", {heads_in_order, group})}, {Attribute::of("axis", 1)});
   }

@@ -1,5 +1,5 @@
-// LinearAttentionGate: what LinearAttention's states fade and learn by. EngramGate: how much of a looked-up value each
-// stream takes. Both are computed in float.
+// LinearAttentionGate: decay and learning rates of LinearAttention's states. EngramGate: how much of a looked-up value
+// each stream takes. Both compute in float.
 
 #include <cmath>
 
@@ -60,7 +60,7 @@ Status lower_linear_gate(LowerContext& ctx) {
   return {};
 }
 
-// Entries and steps.
+// Batch entries and steps are independent.
 Status linear_gate_axes(AxisContext& c) {
   const bool both = !c.present(3) || c.in(3) == c.in(0);
   if (!both || c.in(0) == 2 || c.runs_along(1) || c.runs_along(2)) return looks_along("its heads run along it");
@@ -92,7 +92,7 @@ Status infer_engram(InferContext& ctx) {
   return {};
 }
 
-// Rows of the last axis over their root mean square, times the scale of their stream.
+// Divides rows of the last axis by their root mean square, and multiplies them by the scale of their stream.
 Value* normalised(LowerContext& ctx, Value* x, size_t scale) {
   Value* one = ctx.call("Reshape", {ctx.number(1, kWide), ctx.constant_int64s({1})});
   Value* y = ctx.call("RMSNormalization", {x, one}, {Attribute::of("epsilon", ctx.attributes().get_float("epsilon"))});
@@ -115,7 +115,7 @@ Status lower_engram(LowerContext& ctx) {
   return {};
 }
 
-// Entries and steps.
+// Batch entries and steps are independent.
 Status engram_axes(AxisContext& c) {
   if (c.in(kKey) > 1) return looks_along("its streams or their rows run along it");
   for (size_t i = 0; i < c.inputs(); ++i) {

@@ -1,5 +1,5 @@
-// GroupQueryAttention: rotation of queries and keys, caches of keys and values that may be longer than what is in them,
-// and attention over the part that is. Each is an operator of its own.
+// GroupQueryAttention: rotation of queries and keys, caches of keys and values that may be longer than their contents,
+// and attention over the contents. It is lowered to an operator for each of these.
 
 #include <array>
 
@@ -78,7 +78,7 @@ Status check_options(const InferContext& ctx, const HeadCounts& heads) {
   return {};
 }
 
-// Elements of a head: of Q alone, or of Q, K and V packed in one.
+// The size of a head, by the width of Q, or of Q, K and V packed in one.
 Result<Dim> head_size(const InferContext& ctx, const HeadCounts& heads) {
   const Shape* q = ctx.shape(kQ);
   if (!q) return Dim::unknown();
@@ -109,7 +109,7 @@ Status check_past(const InferContext& ctx, size_t i, const HeadCounts& heads, co
                to_string(*past), heads.keys, size.to_string());
 }
 
-// Rows of the caches that come out: as many as go in, or more where the sequence is longer.
+// Rows of the caches that are returned: as many as in the past, or more if the sequence is longer.
 Dim cache_length(const InferContext& ctx, const Dim& total) {
   if (!ctx.has_input(kPastK)) return total;
   const Shape* past = ctx.shape(kPastK);
@@ -203,7 +203,7 @@ class GroupQuery {
     return {};
   }
 
-  // Each head on its own.
+  // Normalises each head by itself.
   ir::Value* normalized(ir::Value* x, size_t weight, int64_t heads) {
     ir::Value* rows = ctx_.call("Reshape", {x, ctx_.constant_int64s({0, 0, heads, -1})});
     rows = ctx_.call("RMSNormalization", {rows, ctx_.input(weight)},
@@ -211,8 +211,8 @@ class GroupQuery {
     return ctx_.call("Reshape", {rows, ctx_.constant_int64s({0, 0, -1})});
   }
 
-  // [batch, length]. Of a first prompt, whose entries may be padded behind, all entries begin alike: at the first of
-  // the given positions, or at 0.
+  // [batch, length]. In a first prompt, whose entries may be padded at the end, all entries begin at the same position:
+  // the first of the given positions, or 0.
   ir::Value* positions() {
     ir::Value* steps = unsqueeze(ctx_, counted(ctx_, length_), {0});
     ir::Value* before = ctx_.call("Max", {ctx_.call("Sub", {lengths_, length_}), ctx_.constant_int64(0)});

@@ -1,6 +1,6 @@
-// HyperConnectionPreMix and HyperConnectionPostMix: several streams [..., streams, size] that become one, and a
-// branch's output that goes back into all of them. Computed in float. Streams may lie side by side in one axis, where
-// attribute num_branches counts them.
+// HyperConnectionPreMix and HyperConnectionPostMix: mix several streams [..., streams, size] into one, and add a
+// branch's output back to all of them. Computed in float. Streams may be packed side by side in one axis; attribute
+// num_branches then gives their number.
 
 #include "op/axes.h"
 #include "op/elementwise.h"
@@ -38,7 +38,7 @@ Result<Shape> grouped(const InferContext& ctx, const Shape& x) {
   return result;
 }
 
-// How a gate [...] lies beside streams [..., streams, size]: it gets axes until it has as many.
+// The shape of a gate relative to streams [..., streams, size]. It gets further axes until it has as many.
 enum class GateForm : uint8_t {
   kStreams /* [..., streams] */,
   kGrouped /* [..., streams, 1 or size] */,
@@ -149,7 +149,7 @@ Status lower_post_mix(LowerContext& ctx) {
   return {};
 }
 
-// The leading axes, which all operands have.
+// Leading axes, which all operands have, are independent.
 Status mixed_axes(AxisContext& c) {
   const int64_t leading = c.rank(0) - (side_by_side(c.attributes()) > 0 ? 1 : 2);
   for (size_t i = 0; i < c.inputs(); ++i) {

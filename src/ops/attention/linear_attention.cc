@@ -1,5 +1,5 @@
-// LinearAttention: a state of d_k x d_v numbers per head that every token decays, corrects and adds to, and that its
-// queries read.
+// LinearAttention: each head has a state of d_k x d_v numbers, which each token decays, corrects and adds to. The
+// token's queries read the state.
 
 #include <cmath>
 #include <cstring>
@@ -49,7 +49,7 @@ Result<Dim> head_width(const InferContext& ctx, size_t i, int64_t heads) {
   return floor_div((*shape)[2], Dim(heads));
 }
 
-// Decay and beta: there when the rule asks for them, and only then; [batch, length, one of two widths].
+// Decay and beta are given exactly if the rule needs them: [batch, length, one of two widths].
 Status check_factor(const InferContext& ctx, size_t i, bool wanted, const Dim& narrow, const Dim& wide) {
   const char* name = i == kDecay ? "decay" : "beta";
   if (ctx.has_input(i) != wanted) {
@@ -105,7 +105,7 @@ Status infer_linear_attention(InferContext& ctx) {
 
 struct LinearState {
   int64_t batch = 0, length = 0, heads = 0, shared = 0, d_k = 0, d_v = 0;
-  int64_t decay_width = 0, beta_width = 0;  // of a token
+  int64_t decay_width = 0, beta_width = 0;  // per token
   Rule rule;
   float scale = 1;
   WideOperand inputs[kInputs];
@@ -119,13 +119,13 @@ struct LinearState {
 // The rows of one token for one head of keys.
 struct Token {
   const float *key, *value;
-  const float* query;  // of the first head that reads this state; the others follow
+  const float* query;  // of the first query head that reads this state; the others follow
   const float* decay;
   int64_t decay_step;  // 0: one number for the whole head
   float beta;
 };
 
-// state *= exp(decay), by rows; what the key retrieves goes to `retrieved`.
+// state *= exp(decay), by rows. `retrieved` gets what the key reads from the state.
 void decay_and_retrieve(const LinearState& s, const Token& t, float* state, float* retrieved) {
   if (s.rule.delta) std::fill_n(retrieved, s.d_v, 0.0f);
   float factor = s.rule.gated && t.decay_step == 0 ? std::exp(*t.decay) : 1;

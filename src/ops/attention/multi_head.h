@@ -1,16 +1,16 @@
 #pragma once
-// What onnxruntime's attentions of as many heads of keys as of queries become: operands as the attention kernel takes
-// them, masks as numbers that are added to scores.
+// Lowering of onnxruntime's attention operators with as many heads of keys as of queries: operands in the form of
+// Attention, and masks as numbers that are added to scores.
 
 #include "ops/fused/calls.h"
 
 namespace treadle::attention {
 
-// A mask of integers as numbers that broadcast to [batch, heads, queries, keys]: 0 where a query attends, the attribute
-// mask_filter_value (-10000 where it is left out) elsewhere, in float, since sums with it are rounded. `total`: how
-// many keys there are, one element; `length`: how many queries. Shapes:
-//   [batch] ends of sequences, [2 * batch] ends and then begins, [3 * batch + 2] ends and what nobody needs here,
-//   [batch, keys], [batch, queries, keys], [batch, 1, most, most] of which the last rows and first columns are meant.
+// An integer mask as float numbers that broadcast to [batch, heads, queries, keys]: 0 where a query attends, elsewhere
+// the attribute mask_filter_value (default -10000). They are float because sums with them are rounded. `total`: the
+// number of keys, one element; `length`: the number of queries. Shapes of the mask:
+//   [batch] ends of sequences, [2 * batch] ends and then begins, [3 * batch + 2] ends and unused numbers,
+//   [batch, keys], [batch, queries, keys], [batch, 1, most, most] with its last rows and first columns used.
 struct MaskShape {
   ir::Value* total = nullptr;
   ir::Value* length = nullptr;
@@ -18,10 +18,10 @@ struct MaskShape {
 };
 Result<ir::Value*> added_mask(LowerContext& ctx, size_t input, const MaskShape& shape);
 
-// Error unless the mask has one of those shapes.
+// Errors: the mask has none of these shapes.
 Status check_mask(const InferContext& ctx, size_t input, const Dim& batch);
 
-// The sum of what is there; null where nothing is.
+// The sum of the values that are not null; null if both are.
 ir::Value* sum_of(LowerContext& ctx, ir::Value* a, ir::Value* b);
 
 }  // namespace treadle::attention

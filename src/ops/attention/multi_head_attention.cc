@@ -1,5 +1,5 @@
-// MultiHeadAttention and DecoderMaskedMultiHeadAttention: Attention of operands that come packed in several ways, with
-// biases, masks of integers, and caches that may be longer than what is in them.
+// MultiHeadAttention and DecoderMaskedMultiHeadAttention: Attention with operands packed in several ways, biases,
+// integer masks, and caches that may be longer than their contents.
 
 #include <array>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
 
-// Where the inputs of both operators stand.
+// Positions of the inputs of either operator.
 struct Places {
   size_t query = 0, key = 1, value = 2, bias, mask, attention_bias, past_key, past_value, past_length, beams,
          indirection;
@@ -42,12 +42,12 @@ struct Places {
 };
 enum MultiHeadOutput : size_t { kY, kPresentK, kPresentV, kQk };
 
-// How queries, keys and values come.
+// How queries, keys and values are packed.
 enum class Packing : uint8_t {
   kNone,           // [batch, length, hidden] each
   kAll,            // [batch, length, heads, 3, size], or one after the other along the last axis
   kKeysAndValues,  // [batch, length, heads, 2, size]
-  kHeads,          // keys and values [batch, heads, length, size], which are past ones
+  kHeads,          // keys and values are [batch, heads, length, size], from the past
 };
 
 Packing packing(bool has_key, bool has_value, const Shape* key) {
@@ -186,7 +186,7 @@ class MultiHead {
   }
 
  private:
-  // [batch, length, heads * size] of part i of [batch, length, heads, parts, size].
+  // Part i of [batch, length, heads, parts, size], as [batch, length, heads * size].
   ir::Value* nested(ir::Value* packed, int64_t i) {
     ir::Value* part = ctx_.call("Gather", {packed, ctx_.constant_int64(i)}, {ir::Attribute::of("axis", 3)});
     return ctx_.call("Reshape", {part, ctx_.constant_int64s({0, 0, -1})});
@@ -232,7 +232,7 @@ class MultiHead {
     return {};
   }
 
-  // Of past keys and values the biases are already in them.
+  // Past keys and values contain the biases already.
   Status add_biases() {
     if (!ctx_.has_input(at_.bias)) return {};
     ir::Value *bias = ctx_.input(at_.bias), *begin = ctx_.constant_int64s({0});
@@ -250,7 +250,7 @@ class MultiHead {
     return ctx_.call("MoveAxis", {rows}, {ir::Attribute::of("from", 2), ir::Attribute::of("to", 1)}, "treadle");
   }
 
-  // Past and present share their buffers, of which so many rows are filled.
+  // Past and present share their buffers. past_length says how many rows are filled.
   void extend_caches() {
     ir::Value* past = ctx_.call("Reshape", {as_int64(ctx_, ctx_.input(at_.past_length)), ctx_.constant_int64s({1})});
     total_ = ctx_.call("Add", {past, size_of(ctx_, k_, 1)});
@@ -274,8 +274,8 @@ class MultiHead {
     return sum_of(ctx_, added, mask ? cast(ctx_, mask, type_, ElementType::kFloat) : nullptr);
   }
 
-  // Keys or values [batch, heads, rows, size], row t of which another beam of the batch entry has: which, the
-  // indirection says.
+  // Keys or values [batch, heads, rows, size]: row t comes from the beam of the batch entry that `cache_indirection`
+  // names.
   ir::Value* redirected(ir::Value* rows) {
     ir::Value* beams = as_int64(ctx_, ctx_.input(at_.indirection));
     ir::Value* width = ctx_.call("Shape", {beams}, {ir::Attribute::of("start", 1), ir::Attribute::of("end", 2)});
@@ -283,7 +283,7 @@ class MultiHead {
     ir::Value* from = ctx_.call("Add", {beams, unsqueeze(ctx_, entries, {1, 2})});
     from = ctx_.call("Reshape", {from, concat(ctx_, {ctx_.constant_int64s({-1}), size_of(ctx_, beams, 2)})});
     ir::Value* end = ctx_.call("Sub", {total_, ctx_.constant_int64s({1})});
-    from = slice(ctx_, from, ctx_.constant_int64s({0}), end, 1);  // the newest row is each beam's own
+    from = slice(ctx_, from, ctx_.constant_int64s({0}), end, 1);  // the newest row is the beam's own
     ir::Value* own = ctx_.call("Expand", {unsqueeze(ctx_, counted(ctx_, size_of(ctx_, from, 0)), {1}),
                                           concat(ctx_, {size_of(ctx_, from, 0), size_of(ctx_, rows, 2)})});
     own = slice(ctx_, own, end, size_of(ctx_, rows, 2), 1);
@@ -298,7 +298,7 @@ class MultiHead {
   }
 
   void attend(ir::Value* mask, bool causal, bool shares) {
-    // onnxruntime masks all rows of scores but the last, which matters where there are more keys than queries.
+    // onnxruntime masks all rows of scores except the last. That matters if there are more keys than queries.
     std::vector<ir::Attribute> attributes{ir::Attribute::of("is_causal", causal ? 1 : 0),
                                           ir::Attribute::of("last_sees_all", causal ? 1 : 0),
                                           ir::Attribute::of("qk_matmul_output_mode", 4)};
@@ -338,7 +338,7 @@ class MultiHead {
   const ElementType type_;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   ir::Value *length_ = nullptr, *total_ = nullptr;  // of queries, and of all keys: one element each
-  ir::Value* lengths_ = nullptr;                    // of all sequences, where caches are longer
+  ir::Value* lengths_ = nullptr;                    // of all sequences, if caches are longer
   bool keys_are_heads_ = false;
 };
 
@@ -348,7 +348,7 @@ Status lower_multi_head(LowerContext& ctx) {
   return MultiHead(ctx, Places::of(kDecoder)).lower(causal);
 }
 
-// Entries of the batch; biases and masks of attention may be the same for all.
+// Batch entries are independent. Biases and masks may be the same for all.
 template <bool kDecoder>
 Status multi_head_axes(AxisContext& c) {
   constexpr Places kAt = Places::of(kDecoder);

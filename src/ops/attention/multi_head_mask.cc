@@ -12,7 +12,7 @@ ir::Value* cut(LowerContext& ctx, ir::Value* v, int64_t begin, int64_t end, int6
   return slice(ctx, v, ctx.constant_int64s({begin}), ctx.constant_int64s({end}), axis);
 }
 
-// [batch, 1, 1, keys] of ends of sequences, and begins where they are given.
+// [batch, 1, 1, keys] from ends of sequences, and from begins if given.
 Result<ir::Value*> kept_by_ends(LowerContext& ctx, size_t input, const MaskShape& shape) {
   const Type& mask = ctx.type(input);
   if (!shape.batch.is_known() || !mask.shape[0].is_known()) {
@@ -28,7 +28,7 @@ Result<ir::Value*> kept_by_ends(LowerContext& ctx, size_t input, const MaskShape
   return kept;
 }
 
-// Rows of the last queries, columns of the first keys.
+// The rows of the last queries and the columns of the first keys.
 ir::Value* last_rows(LowerContext& ctx, ir::Value* mask, const MaskShape& shape) {
   ir::Value* begin = ctx.call("Sub", {shape.total, shape.length});
   ir::Value* rows = slice(ctx, mask, begin, shape.total, 2);

@@ -1,5 +1,5 @@
-// RemovePadding and RestorePadding: between [batch, length, size], where sequences are padded behind, and [tokens,
-// size]. RelativePositionBias: the table of T5, looked up by logarithmic distances.
+// RemovePadding and RestorePadding convert between [batch, length, size], with sequences padded at the end, and
+// [tokens, size]. RelativePositionBias looks up T5's table by logarithmic distances.
 
 #include <array>
 #include <cmath>
@@ -100,8 +100,8 @@ Status infer_relative(InferContext& ctx) {
   return {};
 }
 
-// Distances have a bucket each up to half of the buckets, and share buckets by their logarithm up to max_distance. With
-// both directions, keys that come later have the second half of all buckets.
+// The first half of the buckets holds a distance each. The rest share distances by their logarithm, up to max_distance.
+// If attention is bidirectional, half of all buckets is for later keys.
 Status lower_relative(LowerContext& ctx) {
   const bool both = ctx.attributes().get_int("is_bidirectional") != 0;
   const Type& table = ctx.type(0);

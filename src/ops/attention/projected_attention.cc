@@ -1,6 +1,5 @@
-// Attention as BERT and GPT have it in onnxruntime's models: one product makes queries, keys and values, which
-// MultiHeadAttention takes. PackedAttention and PackedMultiHeadAttention: the same without the padding between
-// sequences.
+// Attention of BERT and GPT in onnxruntime's models: one product makes queries, keys and values for MultiHeadAttention.
+// PackedAttention and PackedMultiHeadAttention: the same without padding between sequences.
 
 #include <array>
 
@@ -16,9 +15,9 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
 
-// What all forms have first.
+// The first inputs of all forms.
 enum ProjectedInput : size_t { kInput, kWeights, kBias };
-// Where the forms with padding have the rest.
+// Positions of further inputs of the forms with padding.
 struct Places {
   size_t mask, past, attention_bias, past_length;
 };
@@ -26,7 +25,7 @@ constexpr size_t kNowhere = SIZE_MAX;
 constexpr Places kOfFloats{3, 4, 5, 6}, kOfBytes{5, 8, kNowhere, kNowhere};
 enum ByteInput : size_t { kInputScale = 3, kWeightScale, kInputZero = 6, kWeightZero };
 
-// ---- What both forms say of their weights
+// ---- Checks of weights, for both forms
 
 struct Hidden {
   Dim queries, keys, values;
@@ -87,7 +86,7 @@ const ir::Node* projected(LowerContext& ctx) {
   return split(ctx, all);
 }
 
-// The attributes that MultiHeadAttention has, too.
+// The attributes that MultiHeadAttention has as well.
 std::vector<ir::Attribute> handed_on(const ir::Attributes& given) {
   std::vector<ir::Attribute> attributes;
   for (const char* number : {"num_heads", "unidirectional"}) {
@@ -179,7 +178,7 @@ Status lower_quantized(LowerContext& ctx) {
   return attend(ctx, kOfBytes, *split(ctx, as(all, type)));
 }
 
-// Entries of the batch. What is kept of them has the entries behind the pair of keys and values.
+// Batch entries are independent. In caches, they follow the axis of the pair of keys and values.
 Status projected_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.present(i)) continue;
@@ -204,7 +203,7 @@ Work projected_work(const ir::Node& node) {
 
 // ---- Without padding
 
-// Where the inputs of the packed forms stand.
+// Positions of the inputs of the packed forms.
 struct PackedPlaces {
   size_t offsets, ends, attention_bias;
 };
@@ -247,7 +246,7 @@ Status infer_packed_multi_head(InferContext& ctx) {
   return {};
 }
 
-// [tokens, size] as [batch, length, size], zeros where there is padding, and back.
+// Converts [tokens, size] to [batch, length, size] with zeros as padding, and back.
 class Padding {
  public:
   Padding(LowerContext& ctx, const PackedPlaces& at) : ctx_(ctx), offsets_(as_int64(ctx, ctx.input(at.offsets))) {

@@ -1,4 +1,4 @@
-// RotaryEmbedding: pairs of elements of each head are turned by the angle of their position.
+// RotaryEmbedding rotates pairs of elements of each head by the angle of their position.
 
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
@@ -15,7 +15,7 @@ enum Input : size_t { kData, kCos, kSin, kPositions };
 
 // ---- Inference
 
-// Angles are looked up by position in [positions, half], or given for each token as [batch, length, half].
+// Angles are a table [positions, half], or given for each token as [batch, length, half].
 Status check_angles(const InferContext& ctx, size_t i, const Dim& batch, const Dim& length, const Dim& half) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
@@ -77,9 +77,9 @@ Status infer_rotary(InferContext& ctx) {
 struct RotaryState {
   int64_t batch = 0, heads = 0, length = 0, size = 0;
   int64_t head_stride = 0, row_stride = 0;  // in elements
-  int64_t half = 0;                         // pairs that are turned
+  int64_t half = 0;                         // pairs that are rotated
   bool interleaved = false;
-  int64_t positions = 0;  // rows of angles to look up; 0: one row per token
+  int64_t positions = 0;  // rows of the table of angles; 0: one row per token
   ElementType type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;
   uint32_t output = 3, scratch = 4;
@@ -174,7 +174,7 @@ Status prepare_rotary(PrepareContext& ctx) {
   return {};
 }
 
-// Entries and steps have angles of their own, which are looked up by their positions or given; heads share them.
+// Batch entries and steps have angles of their own, looked up by position or given. Heads share them.
 Status rotary_axes(AxisContext& c) {
   const int64_t time = c.rank(kData) == 3 ? 1 : 2;
   if (c.in(kData) == c.rank(kData) - 1) return looks_along("it turns pairs of elements along it");

@@ -1,6 +1,6 @@
-// RotaryEmbedding as onnxruntime has it: positions stand before the angles, one for all entries says where they begin,
-// and heads may be counted by the size of the angles. GemmaRotaryEmbedding: rotations whose halves are already
-// exchanged.
+// RotaryEmbedding of com.microsoft: positions precede the angles, a single position is where all entries begin, and the
+// number of heads may follow from the size of the angles. GemmaRotaryEmbedding: rotations of inputs whose halves are
+// already exchanged.
 
 #include <algorithm>
 #include <array>
@@ -79,7 +79,7 @@ Status lower_rotary(LowerContext& ctx) {
   return {};
 }
 
-// Entries, with positions of their own or the same for all; heads that are not packed.
+// Batch entries, with positions of their own or the same for all; heads that are not packed.
 Status rotary_axes(AxisContext& c) {
   if (c.runs_along(kCos) || c.runs_along(kSin)) return looks_along("it looks all of its angles up");
   const bool shared = c.rank(kPositions) == 1;
@@ -104,8 +104,7 @@ void add_rotary(VersionBuilder& version) {
       .type("M", types::kInt64s);
 }
 
-// ---- MRotaryEmbedding: three positions for each token, of time, height and width. Each pair has the angle of one of
-// them.
+// ---- MRotaryEmbedding: three positions for each token, in time, height and width. Each pair uses one of the three.
 
 Result<std::array<int64_t, 3>> read_sections(const ir::Attributes& attributes) {
   const auto given = attributes.get_ints("mrope_section");
@@ -151,7 +150,7 @@ Status infer_three(InferContext& ctx) {
   return {};
 }
 
-// For each pair, which of the three positions it turns by.
+// For each pair, which of the three positions it uses.
 Tensor position_of_pairs(const std::array<int64_t, 3>& sections, bool interleaved) {
   std::vector<int64_t> which(static_cast<size_t>(sections[0] + sections[1] + sections[2]), 0);
   for (size_t i = 0; i < which.size(); ++i) {
@@ -170,7 +169,7 @@ Status lower_three(LowerContext& ctx) {
   if (!x.has_shape) return error(Code::kNotImplemented, "an input of unknown rank");
   TREADLE_ASSIGN(const auto sections, read_sections(ctx.attributes()));
   ir::Value* which = ctx.constant(position_of_pairs(sections, ctx.attributes().get_int("mrope_layout") == 1));
-  // [batch,length,pairs]: the position of each pair, and its angle.
+  // [batch,length,pairs]: the position of each pair, then its angle.
   ir::Value* at = ctx.call("Gather", {ctx.input(kPositions), which}, {ir::Attribute::of("axis", int64_t{0})});
   at = ctx.call("Transpose", {at}, {ir::Attribute::of("perm", std::vector<int64_t>{1, 2, 0})});
   ir::Value* pair = ctx.call("Expand", {counted(ctx, size_of(ctx, ctx.input(kCos), 1)), ctx.call("Shape", {at})});
@@ -185,7 +184,7 @@ Status lower_three(LowerContext& ctx) {
   return {};
 }
 
-// Entries, and heads that are not packed.
+// Batch entries, and heads that are not packed.
 Status three_axes(AxisContext& c) {
   if (c.runs_along(kCos) || c.runs_along(kSin)) return looks_along("it looks all of its angles up");
   if (c.in(kData) == 0 && c.in(kPositions) == 1) return c.give(0, 0);
@@ -207,7 +206,7 @@ Status infer_gemma(InferContext& ctx) {
       fits = !differ((*shape)[0], (*angles)[0]) && !differ((*shape)[2], (*angles)[1]) &&
              !differ((*shape)[3], (*angles)[2]);
     }
-    const Shape* partner = i % 2 == 0 ? ctx.shape(i - 1) : nullptr;  // the rows that input i is the turned half of
+    const Shape* partner = i % 2 == 0 ? ctx.shape(i - 1) : nullptr;  // input i is the rotated half of these rows
     fits = fits && (!partner || !shape || !differ((*shape)[1], (*partner)[1]));
     if (fits) continue;
     return error(Code::kInvalidArgument, "{} has shape {}, expected [batch,heads,length,size] of emb {}",

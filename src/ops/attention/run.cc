@@ -10,7 +10,7 @@ namespace treadle::attention {
 
 namespace {
 
-// The keys that a query may attend: [begin, end).
+// The keys that a query may attend, as [begin, end).
 struct Range {
   int64_t begin, end;
 };
@@ -25,10 +25,10 @@ class Run {
         scratch_(static_cast<std::byte*>(slots[operands[s.scratch]]) + static_cast<size_t>(worker) * s.worker_scratch) {
   }
 
-  // Heads of keys, counted through the batch, each with the heads of queries that share it.
+  // Computes heads of keys [begin, end), counted through the batch, each with the query heads that share it.
   void units(int64_t begin, int64_t end) {
     const int64_t shared = s_.keys.fresh.heads, group = s_.query.heads / shared;
-    // Queries of heads that share keys stand side by side where their rows do.
+    // Query heads that share keys are computed together if their rows form a single run.
     const bool joined = s_.query.nested() && s_.result.nested();
     for (; begin < end; ++begin) {
       const int64_t b = begin / shared, h = begin % shared;
@@ -48,7 +48,7 @@ class Run {
   const std::byte* input(size_t i) const { return static_cast<const std::byte*>(slots_[operands_[i]]); }
   std::byte* output(size_t i) const { return static_cast<std::byte*>(slots_[operands_[s_.outputs + i]]); }
 
-  // The rows of one head, past and fresh, in the wide type; on the way they are written to the present output.
+  // Past and new rows of one head in the type of the arithmetic. Also writes them to the present output.
   void gather(const Cache& c, size_t fresh, size_t past, int64_t b, int64_t h, const W*& rows, int64_t& step) {
     const size_t width = byte_width(c.fresh.type);
     const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements) * width; };
@@ -86,7 +86,7 @@ class Run {
     keys_ = packed;
   }
 
-  // `count` rows of queries from head `first` on.
+  // Computes `count` rows of queries from head `first` on.
   void heads(int64_t b, int64_t first, int64_t count) {
     const int64_t of_unit = s_.query.length * (s_.query.heads / s_.keys.fresh.heads);
     for (int64_t row = 0; row < count; row += s_.block) {
@@ -153,7 +153,7 @@ class Run {
                             {0, rows, begin, columns.end});
   }
 
-  // One row of products to probabilities, which are 0 where the query does not attend.
+  // Turns one row of products into probabilities, which are 0 where the query does not attend.
   void finish_row(int64_t b, int64_t head, int64_t query, Range used, W* row) {
     const int64_t total = s_.keys.total();
     const Range range = this->range(b, query);
@@ -173,7 +173,7 @@ class Run {
       show(b, head, query, row);
     }
     if (attends && s_.has_sink) {
-      begin[count] = sink(head);  // of a key that is not in the range, or behind the row
+      begin[count] = sink(head);  // score of an imaginary key outside of the range, or behind the row
       kernels::softmax(kernels::SoftmaxKind::kSoftmax, s_.wide, begin, begin, 1, static_cast<size_t>(count + 1), 1);
     } else if (attends) {
       kernels::softmax(kernels::SoftmaxKind::kSoftmax, s_.wide, begin, begin, 1, static_cast<size_t>(count), 1);
@@ -206,7 +206,7 @@ class Run {
     for (int64_t i = 0; i < n; ++i) x[i] *= cap;
   }
 
-  // Whether any key is left to attend: by the mask, whatever the scores are.
+  // Adds the mask. Whether it leaves any key to attend.
   bool add_mask(int64_t b, int64_t head, int64_t query, Range range, W* row) {
     const int64_t* strides = s_.mask_strides;
     const auto offset = static_cast<size_t>(b * strides[0] + head * strides[1] + query * strides[2]);

@@ -1,5 +1,5 @@
-// SparseAttention: GroupQueryAttention in which queries of a block of positions look at some blocks of keys alone. A
-// bias of the scores hides the others; layouts of blocks say which, one after the other for the heads.
+// SparseAttention: GroupQueryAttention in which the queries of a block of positions attend only some blocks of keys. It
+// is lowered with a bias that masks the other blocks. Heads use the given layouts of blocks in turn.
 
 #include <array>
 #include <limits>
@@ -35,7 +35,7 @@ Status check_attributes(const InferContext& ctx) {
   return {};
 }
 
-// Layouts, one for each head in turn: [layouts, blocks + 1] and [layouts, blocks that are looked at].
+// Layouts, which heads use in turn: [layouts, blocks + 1] and [layouts, attended blocks].
 Status check_layouts(const InferContext& ctx, int64_t heads) {
   const Shape *rows = ctx.shape(kRows), *columns = ctx.shape(kColumns);
   for (const size_t i : {kRows, kColumns}) {
@@ -111,8 +111,8 @@ class Sparse {
  private:
   ir::Value* number(int64_t v) { return ctx_.constant_int64(v); }
 
-  // Whether queries of a block of positions look at a block of keys: bool [layouts, blocks + 1, blocks + 1], where the
-  // last row and column belong to no block.
+  // Whether the queries of a block attend a block of keys: bool [layouts, blocks + 1, blocks + 1]. The last row and
+  // column stand for positions outside of all blocks.
   ir::Value* blocks() {
     ir::Value *rows = as_int64(ctx_, ctx_.input(kRows)), *columns = as_int64(ctx_, ctx_.input(kColumns));
     ir::Value *layouts = size_of(ctx_, rows, 0), *with_none = size_of(ctx_, rows, 1);
@@ -134,14 +134,14 @@ class Sparse {
     return cast(ctx_, square, ElementType::kInt32, ElementType::kBool);
   }
 
-  // The block of each position; of positions behind all blocks the one that is none.
+  // The block of each position; positions behind all blocks get the number of blocks.
   ir::Value* block_of(ir::Value* positions) {
     ir::Value* none = ctx_.call("Sub", {size_of(ctx_, ctx_.input(kRows), 1), number(1)});
     ir::Value* block = ctx_.call("Div", {positions, number(ctx_.attributes().get_int("sparse_block_size"))});
     return ctx_.call("Min", {block, none});
   }
 
-  // [batch, heads, length, total]. Entries of a prompt, which may be padded behind, begin at position 0.
+  // [batch, heads, length, total]. Entries of a prompt, which may be padded at the end, begin at position 0.
   ir::Value* bias(ir::Value* lengths) {
     ir::Value* length = size_of(ctx_, ctx_.input(kQ), 1);
     ir::Value* before = ctx_.call("Max", {ctx_.call("Sub", {lengths, length}), number(0)});

@@ -1,5 +1,5 @@
-// LinearAttention and CausalConvWithState as onnxruntime had them before the standard: the same, with attributes that
-// the standard's do not have. Where these have the values that the standard means, the standard's operators run.
+// LinearAttention and CausalConvWithState of com.microsoft, which have attributes that the standard's operators lack.
+// Lowered to the standard's operators if these attributes have the values that the standard implies.
 
 #include <array>
 
@@ -12,7 +12,7 @@ namespace treadle::attention {
 
 namespace {
 
-// The one value of an attribute that is run.
+// Checks that an attribute has the only supported value.
 Status only(const InferContext& ctx, const char* name, int64_t value) {
   const int64_t given = ctx.attributes().get_int(name, value);
   if (given == value) return {};

@@ -7,7 +7,7 @@ namespace treadle::attention {
 
 namespace {
 
-// No broadcasting: both inputs have one shape.
+// No broadcasting: both inputs have the same shape.
 Status infer_swiglu(InferContext& ctx) {
   const Shape *a = ctx.shape(0), *b = ctx.shape(1);
   bool same = !a || !b || a->size() == b->size();

@@ -1,10 +1,10 @@
-// CheckSizes and CheckResult (internal) stand around what a lowering has written in the place of a node where no plan
-// knows the sizes. Nobody reads what they make, which has no elements: they are there to fail. The interpreter prepares
-// their kernels, which do nothing, for the sizes at hand (run/dynamic.cc).
+// CheckSizes and CheckResult (internal). If sizes are unknown until the run, planning puts them around the nodes of a
+// lowering. Their results have no elements, and no node reads them: they exist to fail. The interpreter prepares their
+// kernels, which do nothing, for the sizes at hand (run/dynamic.cc).
 //
-// CheckSizes asks the inference of the lowered node, which ir::NodeInfo::parsed holds, whether it takes the sizes at
-// hand. Its inputs are the node's inputs of unknown sizes, however their elements lie. CheckResult holds a result to
-// the sizes that planning relies on: attribute `sizes`, -1 where any size will do.
+// CheckSizes asks the inference of the lowered node, which ir::NodeInfo::parsed holds, whether it accepts the sizes at
+// hand. Its inputs are the node's inputs of unknown size, with any strides. CheckResult compares a result with the
+// sizes that planning relies on: attribute `sizes`, with -1 for any size.
 #include "op/resize.h"
 #include "op/size_check.h"
 
@@ -28,7 +28,7 @@ Status infer_question(InferContext& ctx) {
   return {};
 }
 
-// The types of operands, as inference wants them.
+// The types of operands for inference.
 class OperandTypes {
  public:
   std::span<const Type* const> of(std::span<const Operand> operands) {
@@ -51,7 +51,7 @@ struct Asked {
   OperandTypes types = {};
 };
 
-// Values that grow have new sizes in every iteration.
+// Called when a value that grows has new sizes.
 bool ask_again(void* state, ResizeContext& ctx) {
   Asked& asked = *static_cast<Asked*>(state);
   return asked.question.ask(asked.types.of(ctx.inputs)).ok();
@@ -96,7 +96,7 @@ TREADLE_OP(CheckSizes, "treadle") {
   op.since(1)
       .in("of_the_node", "V", Arity::kVariadicMixed)
       .out("nothing", "tensor(uint8)")
-      .required("of", ir::AttributeKind::kString)  // the place of the node: questions of two nodes are not one
+      .required("of", ir::AttributeKind::kString)  // the path of the node, which keeps checks of two nodes apart
       .type("V", types::kAllTensorsIr14);
   op.infer(infer_question).prepare(prepare_question).can_fail();
   op.def.strided_inputs = kAllInputs;

@@ -17,8 +17,8 @@ Result<std::vector<Type>> infer_branch(InferContext& ctx, const char* attribute)
 Status infer_if(InferContext& ctx) {
   TREADLE_TRY(check_one_element(ctx, 0, "cond"));
   if (!ctx.bodies) return {};
-  // Of a condition that is known, the other branch need not even be valid for these sizes: exporters test a rank or a
-  // size before a Squeeze.
+  // With a known condition the other branch need not be valid for these sizes: exporters test a rank or a size before a
+  // Squeeze.
   if (const Tensor* cond = ctx.value(0); cond && cond->element_count() == 1) {
     TREADLE_ASSIGN(auto taken, infer_branch(ctx, cond->int64_at(0) ? "then_branch" : "else_branch"));
     for (size_t i = 0; i < taken.size(); ++i) ctx.set_output(i, std::move(taken[i]));

@@ -10,7 +10,7 @@ namespace treadle {
 
 namespace {
 
-// Follows a condition back to what makes it, as far as people write by hand.
+// Whether a condition stays true, followed back through the nodes from which models make it.
 class StaysTrue {
  public:
   explicit StaysTrue(const LoopView& loop) : loop_(loop) {}
@@ -19,14 +19,14 @@ class StaysTrue {
     constexpr int kMostDepth = 100, kMostSteps = 10'000;
     if (!v || depth > kMostDepth || ++steps_ > kMostSteps) return false;
     if (v->is_constant()) return is_true(v->constant);
-    // No iteration changes what is outside: the Loop began with its cond, so that is true.
+    // Iterations do not change outer values, and the Loop begins only if its cond is true.
     if (v == loop_.condition()) return true;
     if (!v->producer) return begins_iteration(*v);
     const ir::Node& node = *v->producer;
     if (!node.op->domain.empty()) return false;
     const auto input_holds = [&](size_t i) { return holds(node.inputs[i], depth + 1); };
     const std::string_view op = node.op->name;
-    // A condition is one element, which these hand on.
+    // A condition has one element, which these operators keep.
     if (op == "Identity" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return input_holds(0);
     if (op == "And") return input_holds(0) && input_holds(1);
     if (op == "Or") return input_holds(0) || input_holds(1);
@@ -40,8 +40,7 @@ class StaysTrue {
     return value.type() == ElementType::kBool && value.element_count() == 1 && *value.data<bool>();
   }
 
-  // The condition that an iteration of this Loop, or of one around it, begins with: it is true where the iteration
-  // runs.
+  // The condition with which an iteration of this Loop, or of one around it, begins. It is true in every iteration.
   static bool begins_iteration(const ir::Value& v) {
     const ir::Node* loop = v.owner ? v.owner->parent_node : nullptr;
     return loop && loop->op->control == Control::kLoop && &v == LoopView(*loop).condition_before();
@@ -90,7 +89,7 @@ Status loop_axes(AxisContext& c) {
 
 namespace {
 
-// Number of trips, as far as it is known.
+// The number of iterations, as far as it is known.
 Dim trip_count(const InferContext& ctx, const ir::Region* body) {
   bool stays_true = true;
   if (ctx.has_input(1)) {
@@ -107,7 +106,7 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
   return least && *least >= 0 ? count : max(count, 0);
 }
 
-// Types that the first trip sees: counter, condition, states. The first two are scalars, whatever M and cond are.
+// Types in the first iteration: counter, condition, states. Counter and condition are scalars, whatever M and cond are.
 Result<std::vector<Type>> first_trip(const InferContext& ctx) {
   std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
   const size_t first = before_states(Control::kLoop, ctx.version()).inputs;
@@ -120,7 +119,7 @@ Result<std::vector<Type>> first_trip(const InferContext& ctx) {
 
 Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, size_t i) {
   if (!initial.is_known() || trips.is_known(0)) return initial;
-  // An optional that the body fills: what leaves the loop is the contents.
+  // An optional that the body fills leaves the loop as its contents.
   if (initial.kind == Type::Kind::kOptional && same_structure(*initial.child, carried)) return carried;
   auto both = unite(initial, carried);
   if (!both.ok()) {
@@ -142,7 +141,7 @@ Result<Type> scan_output(const Type& element, const Dim& trips, size_t i) {
   return Type::tensor(element.element, std::move(shape));
 }
 
-// The rows that a loop without trips makes none of are as long as the model alone says, and 0 where it does not.
+// Rows of a loop without iterations have the sizes that the model states, and 0 where it states none.
 Type row_without_trips(const ir::Region* body, size_t output, Type inferred) {
   if (!body || output >= body->output_types.size()) return inferred;
   Type row = body->output_types[output];
@@ -151,7 +150,7 @@ Type row_without_trips(const ir::Region* body, size_t output, Type inferred) {
   return row;
 }
 
-// Whoever asks for it: a Loop without cond runs on, but what its body hands out is still a condition.
+// A Loop without cond ignores the condition, but its body still has to return one.
 Status check_condition(const ir::Region* body, const Type& type) {
   if (!type.is_known()) return {};
   const bool is_bool =

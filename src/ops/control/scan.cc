@@ -8,7 +8,7 @@ namespace treadle {
 
 namespace {
 
-// `known` and `other` are lengths of axes that are scanned together.
+// Merges the lengths of two axes that are scanned together.
 Status merge_length(Dim& known, const Dim& other, size_t input) {
   if (known.is_known() && other.is_known() && known.value() != other.value()) {
     return unequal_lengths(input, other.value(), known.value());
@@ -38,7 +38,7 @@ Status require_tensor(const Type& type, std::string_view what, size_t i) {
   return error(Code::kInvalidModel, "{} {} is {}, expected a tensor", what, i, type.to_string());
 }
 
-// Shapes as version 9 and later see them. Version 8 has a batch axis before all else: it is taken off first, put back
+// Shapes as versions 9 and later see them. Version 8 has a batch axis in front, which is removed first and put back
 // last.
 class ScanInference {
  public:
@@ -47,7 +47,7 @@ class ScanInference {
   Status run() {
     TREADLE_ASSIGN(auto arguments, arguments_of_body());
     if (!ctx_.bodies) return {};
-    // States keep their shapes, so there is no fixed point to look for.
+    // States keep their shapes, so no fixed point is needed.
     TREADLE_ASSIGN(auto results, ctx_.bodies->infer("body", arguments));
     if (results.size() != ctx_.outputs.size()) return {};
     for (size_t i = 0; i < results.size(); ++i) {
@@ -100,7 +100,7 @@ class ScanInference {
     if (same.ok()) return same;
     if (initial.element == after.element) {
       const auto least = length_.lower_bound();
-      if (!least || *least == 0) return unite(initial, after);  // an error only if a trip happens
+      if (!least || *least == 0) return unite(initial, after);  // an error only if there is an iteration
     }
     return changed_state(Code::kInvalidModel, i, 0, initial, after);
   }

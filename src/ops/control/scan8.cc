@@ -1,12 +1,12 @@
-// Scan-8 has a batch axis (0) before the sequence axis (1), and its body sees neither. It becomes a Scan over the batch
-// with no state; the body of that one scans over time, for one batch entry, with the original body inlined:
+// Scan-8 has a batch axis (0) before the sequence axis (1), and its body sees neither. It is lowered to a Scan over the
+// batch without states. The body of this Scan contains a Scan over time for one batch entry, with the original body:
 //
-//   outer trip b:  states init[b], sequences x[b], n = sequence_lens[b]
-//     x[b][0:n]            so that a reverse scan starts at n - 1
-//     inner Scan           final states; outputs of n trips
-//     Pad to T with zeros  so that all entries agree
+//   outer iteration b:  states init[b], sequences x[b], n = sequence_lens[b]
+//     x[b][0:n]            so that a reverse scan begins at n - 1
+//     inner Scan           final states; outputs of n iterations
+//     Pad to T with zeros  so that all entries have the same length
 //
-// Without sequence_lens, n is T and there is nothing to cut or pad.
+// Without sequence_lens, n is T, and nothing is cut or padded.
 #include "ops/control/scan8.h"
 
 #include "op/loop_signature.h"
@@ -42,7 +42,7 @@ class Scan8 {
  private:
   size_t count() const { return form_.states + form_.scan_inputs.size(); }
   size_t outputs() const { return form_.states + form_.scan_outputs.size(); }
-  // A graph that is lowered late may have lost scan outputs that nobody reads.
+  // A graph that is lowered late may have lost unused scan outputs.
   bool is_wanted(size_t output) const { return ctx_.body("body")->outputs[output] != nullptr; }
   void drop_unwanted(ir::Node& scan) const {
     for (size_t i = 0; i < outputs(); ++i) {
@@ -50,7 +50,7 @@ class Scan8 {
     }
   }
 
-  // The outer body: its inputs are the states, the sequences, and n, of one batch entry.
+  // The outer body. Its inputs are the states, the sequences, and n, of one batch entry.
   void batch_entry() {
     std::vector<Value*> arguments;
     for (size_t i = 0; i < count(); ++i) {
@@ -99,7 +99,7 @@ class Scan8 {
     return output < known.size() ? known[output] : Type();
   }
 
-  // What a batch entry's output `output` is, all trips together.
+  // The type of output `output` of one batch entry, for all iterations together.
   Type sequence_type(size_t output) const {
     Type type = element_type(output);
     if (!type.has_shape) return type;

@@ -4,7 +4,7 @@
 
 namespace treadle {
 
-// Scan-8 as a Scan over the batch whose body scans over time.
+// Lowers Scan-8 to a Scan over the batch whose body scans over time.
 Status lower_scan8(LowerContext& ctx);
 
 }  // namespace treadle

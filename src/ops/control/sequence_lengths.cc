@@ -1,5 +1,5 @@
-// SequenceLengths (internal): checks the lengths that RNN, LSTM, GRU and Scan-8 take, so that what follows need not.
-// Inputs: lengths int32 or int64 [B], the longest that is allowed (int64, one element). Output: lengths as int64.
+// SequenceLengths (internal): checks the lengths that RNN, LSTM, GRU and Scan-8 take, for the nodes behind it. Inputs:
+// lengths int32 or int64 [B], the longest length allowed (int64, one element). Output: the lengths as int64.
 #include "op/op_def.h"
 
 namespace treadle {

@@ -36,7 +36,7 @@ Status infer_sequence_map(InferContext& ctx) {
   return {};
 }
 
-// for i in range(len(input_sequence)): append what the body makes of the i-th elements to the output sequences.
+// for i in range(len(input_sequence)): append the body's outputs for the i-th elements to the output sequences.
 Status lower_sequence_map(LowerContext& ctx) {
   const ir::Region* body = ctx.body("body");
   TREADLE_ASSERT(body);
@@ -44,7 +44,7 @@ Status lower_sequence_map(LowerContext& ctx) {
   std::vector<Type> states;
   for (size_t i = 0; i < body->outputs.size(); ++i) {
     const Value* v = body->outputs[i];
-    // Of what fails with the sizes at hand, the model knows more.
+    // If a node of the body fails with the sizes at hand, the type that the model states is better known.
     const Type& type = v->type.is_tensor() || i >= body->output_types.size() ? v->type : body->output_types[i];
     if (!type.is_tensor()) {
       return error(Code::kInvalidModel, "the element type of body output '{}' is not known, expected one", v->name);

@@ -1,5 +1,5 @@
-// Trap (internal): a node of which planning knows that it cannot run with the sizes at hand. It says so if the run
-// gets to it: it may stand in a loop without trips, in a branch that is not taken, or behind another one that fails.
+// Trap (internal): replaces a node that cannot run with the sizes of a plan. It raises the error only if the run
+// reaches it: it may be in a loop without iterations, in a branch that is not taken, or behind another node that fails.
 #include "op/op_def.h"
 
 namespace treadle {

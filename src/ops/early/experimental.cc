@@ -1,5 +1,5 @@
-// Operators that were experiments in ai.onnx, from version 1 on, and ended with operator set 10. Models of that time
-// have them. Each becomes the operators that it stands for.
+// Experimental operators of ai.onnx, which existed from version 1 until operator set 10. Each is lowered to other
+// operators.
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
@@ -27,7 +27,7 @@ Status lower_scale(LowerContext& ctx) {
   return {};
 }
 
-// y = alpha * f(beta * x). The document gives neither a default.
+// y = alpha * f(beta * x). The document gives no defaults.
 Status infer_scaled(InferContext& ctx) {
   for (const char* name : {"alpha", "beta"}) {
     if (!ctx.attributes().find(name)) return error(Code::kInvalidModel, "attribute {} is missing", name);
@@ -78,10 +78,10 @@ Status lower_image_scaler(LowerContext& ctx) {
 
 struct Cut {
   int64_t begin = 0, from_end = 0;
-  std::optional<int64_t> size;  // in place of from_end
+  std::optional<int64_t> size;  // replaces from_end
 };
 
-// Of H and W. `border` is left, top, right, bottom; `scale` the height and width of the result.
+// The cuts of H and W. `border`: left, top, right, bottom; `scale`: height and width of the result.
 Result<std::pair<Cut, Cut>> read_cuts(const ir::Attributes& attributes) {
   const auto border = attributes.get_ints("border"), scale = attributes.get_ints("scale");
   if (border.size() != 4) {

@@ -1,5 +1,5 @@
-// Operators of com.microsoft from which operators of ai.onnx came: Trilu, Range, Pad, Unique, ExpandDims, GatherND,
-// GridSample. Each becomes its successor. And SampleOp, which hands its input on.
+// Operators of com.microsoft that operators of ai.onnx have replaced: Trilu, Range, Pad, Unique, ExpandDims, GatherND,
+// GridSample. Each is lowered to its successor. And SampleOp, which returns its input.
 
 #include <cmath>
 
@@ -17,7 +17,7 @@ namespace {
 using ir::Attribute;
 using ir::Value;
 
-// What the operator of ai.onnx of that name says, whose inputs and attributes are the node's.
+// Inference of the operator of that name in ai.onnx, which has the node's inputs and attributes.
 template <OpText kName>
 Status infer_successor(InferContext& ctx) {
   return require_op(kName.text).infer(ctx);
@@ -35,7 +35,7 @@ Status lower_trilu(LowerContext& ctx) {
   return {};
 }
 
-// ---- Range: bounds may be vectors of one element, and the last of them may be missing.
+// ---- Range: bounds may be vectors of one element, and the step may be missing.
 
 Status infer_range(InferContext& ctx) {
   if (ctx.has_input(2)) return require_op("Range").infer(ctx);
@@ -100,7 +100,7 @@ Status lower_pad(LowerContext& ctx) {
   return {};
 }
 
-// ---- Unique: what there is, in the order in which it comes.
+// ---- Unique: distinct elements in order of their first occurrence.
 
 Status infer_unique(InferContext& ctx) {
   const Shape* x = ctx.shape(0);

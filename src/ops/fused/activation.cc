@@ -11,7 +11,7 @@ namespace {
 
 struct Known {
   std::string_view name;
-  std::array<const char*, 2> parameters;  // null: no more
+  std::array<const char*, 2> parameters;  // null: no further parameter
 };
 
 constexpr Known kKnown[] = {

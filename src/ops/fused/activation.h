@@ -1,5 +1,5 @@
 #pragma once
-// The activation that a fused operator ends with, which an attribute names.
+// The activation at the end of a fused operator, which an attribute names.
 
 #include <span>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace treadle::fused {
 
-// Parameters in the order in which onnxruntime lists them: alpha, beta, gamma of the operator, or min and max of Clip.
+// Parameters in onnxruntime's order: alpha, beta, gamma of the operator, or min and max of Clip.
 struct Activation {
   std::string name;  // empty: none
   InlineVector<float, 3> parameters;
 
-  // An error that names the ones that there are, unless this is one of them.
+  // Errors: an unknown name, with the valid ones.
   Status check() const;
   ir::Value* apply(LowerContext& ctx, ir::Value* x, ElementType type) const;
 };
 
-// Attributes `activation`, and `activation_params` or `activation_alpha`, `_beta` and `_gamma`.
+// Reads attributes `activation`, and `activation_params` or `activation_alpha`, `_beta` and `_gamma`.
 Activation read_activation(const ir::Attributes& attributes);
 
 void add_activation_letters(VersionBuilder& version);

@@ -1,5 +1,5 @@
-// Sums and the activation that follows them, as onnxruntime's optimisers write them: each becomes the operators that it
-// stands for, which join the elementwise groups around them.
+// Sums with an activation, as onnxruntime's optimisers write them. They are lowered to single operators, which join
+// elementwise groups.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace treadle::fused {
 
 namespace {
 
-// A vector that is added to the last axis of input 0.
+// Checks a vector that is added along the last axis of input 0.
 Status check_bias(const InferContext& ctx, size_t i) {
   const Shape *x = ctx.shape(0), *bias = ctx.shape(i);
   if (!x || !bias) return {};
@@ -94,7 +94,7 @@ Status lower_split_gelu(LowerContext& ctx) {
   return {};
 }
 
-// All axes but the last one.
+// All axes except the last are independent.
 Status rows_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
   if (c.in(0) == c.rank(0) - 1) return looks_along("it takes the last axis apart");
@@ -103,8 +103,8 @@ Status rows_axes(AxisContext& c) {
 
 // ---- BiasSoftmax
 
-// The softmax runs over all axes from `axis` on, as one. The bias has these axes and a part of those before, and is
-// repeated along what is left of them: the inner ones or the outer ones.
+// The softmax runs over all axes from `axis` on, taken as one. The bias has these axes and some of those before. It is
+// repeated along the others, which are either the innermost or the outermost ones.
 Status infer_bias_softmax(InferContext& ctx) {
   const Shape *x = ctx.shape(0), *bias = ctx.shape(1);
   if (x) TREADLE_TRY(normalize_axis(ctx.attributes().get_int("axis"), static_cast<int64_t>(x->size())).status());
@@ -139,7 +139,7 @@ Status bias_softmax_axes(AxisContext& c) {
   return axes::broadcast(c);
 }
 
-// ---- Of residual networks
+// ---- Residual networks
 
 Status infer_gated_add(InferContext& ctx) {
   const Shape *x = ctx.shape(0), *y = ctx.shape(1), *gate = ctx.shape(2);
@@ -171,7 +171,7 @@ Status infer_scaled_silu(InferContext& ctx) {
   return infer_like_input(ctx);
 }
 
-// The scale is multiplied in float, then the argument is rounded, then its sigmoid.
+// The scale is multiplied in float, the argument rounded, and then the sigmoid taken.
 Status lower_scaled_silu(LowerContext& ctx) {
   const ElementType type = ctx.type(0).element;
   ir::Value* scale = ctx.number(static_cast<double>(ctx.attributes().get_float("alpha")), ElementType::kFloat);

@@ -1,11 +1,11 @@
 #pragma once
-// What lowerings of fused operators write again and again.
+// Helpers for lowerings of fused operators.
 
 #include "op/op_def.h"
 
 namespace treadle::fused {
 
-// Without padding, input 0 has no more rows than input `offsets` has places for them.
+// Checks that input 0, without padding, has no more rows than input `offsets` has entries for.
 inline Status check_tokens(const InferContext& ctx, size_t offsets) {
   const Shape *x = ctx.shape(0), *places = ctx.shape(offsets);
   if (!x || x->empty() || !places) return {};
@@ -21,12 +21,12 @@ inline ir::Value* cast(LowerContext& ctx, ir::Value* v, ElementType from, Elemen
   return ctx.call("Cast", {v}, {ir::Attribute::of("to", static_cast<int64_t>(to))});
 }
 
-// Indices and lengths are of int32 in onnxruntime's operators, and of int64 in the standard's.
+// Indices and lengths are int32 in onnxruntime's operators, and int64 in the standard's.
 inline ir::Value* as_int64(LowerContext& ctx, ir::Value* v) {
   return cast(ctx, v, ElementType::kInt32, ElementType::kInt64);
 }
 
-// Input i in another type.
+// Input i converted to another type.
 inline ir::Value* input_as(LowerContext& ctx, size_t i, ElementType to) {
   return cast(ctx, ctx.input(i), ctx.type(i).element, to);
 }
@@ -35,13 +35,13 @@ inline ir::Value* optional_input(LowerContext& ctx, size_t i) {
   return ctx.has_input(i) ? ctx.input(i) : nullptr;
 }
 
-// The node's own, for an operator that has them as well.
+// All attributes of the node, for an operator with the same attributes.
 inline std::vector<ir::Attribute> all_attributes(const LowerContext& ctx) {
   const auto all = ctx.attributes().all();
   return {all.begin(), all.end()};
 }
 
-// One element, whatever its rank, as a scalar.
+// A value of one element as a scalar.
 inline ir::Value* as_scalar(LowerContext& ctx, ir::Value* v) {
   return ctx.call("Reshape", {v, ctx.constant_int64s({})});
 }
@@ -50,7 +50,7 @@ inline ir::Value* concat(LowerContext& ctx, std::initializer_list<ir::Value*> pa
   return ctx.call("Concat", parts, {ir::Attribute::of("axis", axis)});
 }
 
-// The sizes [begin, end) of v.
+// Sizes [begin, end) of v.
 inline ir::Value* sizes(LowerContext& ctx, ir::Value* v, int64_t begin, int64_t end) {
   return ctx.call("Shape", {v}, {ir::Attribute::of("start", begin), ir::Attribute::of("end", end)});
 }
@@ -59,7 +59,7 @@ inline ir::Value* size_of(LowerContext& ctx, ir::Value* v, int64_t axis) {
   return sizes(ctx, v, axis, axis == -1 ? INT64_MAX : axis + 1);
 }
 
-// 0, 1, ..., of as many as `count` (one element) says.
+// 0, 1, ..., `count` - 1, where `count` has one element.
 inline ir::Value* counted(LowerContext& ctx, ir::Value* count) {
   return ctx.call("Range", {ctx.constant_int64(0), as_scalar(ctx, count), ctx.constant_int64(1)});
 }

@@ -1,4 +1,4 @@
-// Conv with an addend and an activation, and what runs with its channels last: NhwcConv, NhwcFusedConv, NhwcMaxPool.
+// Conv with an addend and an activation, and operators on NHWC tensors: NhwcConv, NhwcFusedConv, NhwcMaxPool.
 
 #include <array>
 
@@ -21,7 +21,7 @@ Status infer_conv(InferContext& ctx) {
   return nn::infer_conv(ctx, kX, kW, kB, ctx.element(kX));
 }
 
-// The addend has the sizes of the result.
+// The addend must have the result's sizes.
 Status infer_fused(InferContext& ctx, Status (*infer)(InferContext&)) {
   TREADLE_TRY(read_activation(ctx.attributes()).check());
   TREADLE_TRY(infer(ctx));
@@ -50,7 +50,7 @@ Status infer_pool_last(InferContext& ctx) {
   return nn::infer_channels_last(ctx, require_op("MaxPool", "").infer, 1 << kX, true);
 }
 
-// The attributes of a window, as the node has them.
+// The node's attributes of a window.
 std::vector<ir::Attribute> window_attributes(const ir::Attributes& attributes) {
   std::vector<ir::Attribute> window;
   for (const char* list : {"kernel_shape", "strides", "dilations", "pads"}) {
@@ -64,7 +64,7 @@ std::vector<ir::Attribute> window_attributes(const ir::Attributes& attributes) {
   return window;
 }
 
-// Channels second to channels last, or back.
+// NCHW to NHWC, or back.
 ir::Value* moved(LowerContext& ctx, ir::Value* v, int64_t from, int64_t to) {
   return ctx.call("MoveAxis", {v}, {ir::Attribute::of("from", from), ir::Attribute::of("to", to)}, "treadle");
 }

@@ -1,4 +1,4 @@
-// BiasDropout, BitmaskDropout, BitmaskBiasDropout: Dropout of a sum, with the bools of the mask packed 32 to a word.
+// BiasDropout, BitmaskDropout, BitmaskBiasDropout: Dropout of a sum, with a mask of bits packed 32 to a word.
 
 #include <array>
 
@@ -14,11 +14,11 @@ namespace {
 
 constexpr int64_t kWordBits = 32;
 
-// What only some of the operators have stands behind the data: a bias and a residual.
+// Some of the operators have further inputs behind the data: a bias and a residual.
 template <bool kBiased>
 constexpr size_t kRatio = kBiased ? 3 : 1;
 
-// What is added to the data does not make it larger.
+// Checks that an addend does not enlarge the data.
 Status check_added(const InferContext& ctx, size_t i) {
   const Shape *x = ctx.shape(0), *added = ctx.shape(i);
   if (!x || !added) return {};

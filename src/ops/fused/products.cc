@@ -1,4 +1,4 @@
-// Matrix products with what onnxruntime's optimisers put into them: transposed operands, a factor, an activation.
+// Matrix products fused by onnxruntime's optimisers with transposes, a factor or an activation.
 
 #include <algorithm>
 #include <array>
@@ -18,13 +18,13 @@ namespace treadle::fused {
 
 namespace {
 
-// ---- FusedMatMul and its kin
+// ---- FusedMatMul and its variants
 
 constexpr const char* kTransposed[] = {"transA", "transB"};
 constexpr const char* kBatchTransposed[] = {"transBatchA", "transBatchB"};
 
-// The order in which the axes of operand i are read; empty: as they are. A vector is never transposed. Where the batch
-// is transposed, axis 0 is the one of rows and the axes behind it are those of the stack.
+// The order in which the axes of operand i are read; empty: unchanged. A vector is never transposed. If the batch is
+// transposed, axis 0 holds the rows, and the axes behind it the stack.
 std::vector<int64_t> order_of_axes(const ir::Attributes& attributes, size_t i, int64_t rank) {
   const bool transposed = attributes.get_int(kTransposed[i], 0) != 0;
   const bool batch = attributes.get_int(kBatchTransposed[i], 0) != 0;
@@ -43,7 +43,7 @@ Shape permuted(const Shape& shape, const std::vector<int64_t>& order) {
   return result;
 }
 
-// The operands' shapes as the product sees them; without one where a rank is not known.
+// The operands' shapes in the order in which their axes are read.
 struct Factors {
   Shape a, b;
 };
@@ -85,7 +85,7 @@ Status infer_product_and_activation(InferContext& ctx) {
   return infer_product(ctx);
 }
 
-// A sparse operand is a constant, which the model's reader has written out.
+// A sparse operand is a constant, which import has written out dense.
 Status infer_sparse_product(InferContext& ctx) {
   const double alpha = static_cast<double>(ctx.attributes().get_float("alpha"));
   if (!is_float(ctx.element(0)) && alpha != std::trunc(alpha)) {
@@ -116,7 +116,7 @@ Status lower_product(LowerContext& ctx) {
   return {};
 }
 
-// Softmax, which runs along an axis of its own, is the only activation that asks for one.
+// Softmax is the only activation with an axis.
 Status lower_product_and_activation(LowerContext& ctx) {
   TREADLE_ASSIGN(ir::Value * y, product(ctx));
   const Activation activation = read_activation(ctx.attributes());
@@ -187,7 +187,7 @@ Status lower_gemm(LowerContext& ctx) {
   return {};
 }
 
-// What Gemm, which has all of these attributes, says of itself.
+// The rule of Gemm, which has all of these attributes.
 Status gemm_axes(AxisContext& c) {
   return require_op("Gemm", "").axes(c);
 }
@@ -211,7 +211,7 @@ Status lower_gemm_gelu(LowerContext& ctx) {
   return {};
 }
 
-// Rows of X; columns of W have a bias each.
+// Rows of X are independent. Columns of W have a bias each.
 Status gemm_gelu_axes(AxisContext& c) {
   if (c.runs_along(1) || c.runs_along(2)) return looks_along("its weights run along it");
   return axes::matrix_product(c, 0, 1);

@@ -1,4 +1,5 @@
-// BeamSearch and WhisperBeamSearch: of all tokens that may follow each of the beams of a batch entry, the best go on.
+// BeamSearch and WhisperBeamSearch: the best of all tokens that may follow the beams of a batch entry become the next
+// beams.
 #include "ops/generation/rows.h"
 #include "ops/generation/search.h"
 
@@ -50,7 +51,7 @@ class Beams final : public Search {
  private:
   enum State : size_t { kSums, kEnded, kEndedScores, kDone };
 
-  // Only the first beam of an entry counts at first: all of them are alike.
+  // At first all beams of an entry are equal, so only the first one counts.
   Values initial_states() override {
     Value* numbers =
         ctx_.call("Range", {ctx_.constant_int64(0), ctx_.call("Squeeze", {rows_}), ctx_.constant_int64(1)});
@@ -72,7 +73,7 @@ class Beams final : public Search {
   }
 
   Chosen choose(Value* scores, Value* sequences, Value* length, const Values& states, bool first) override {
-    // A decoder that makes another number of rows is not to be spread over them.
+    // The Reshape fails if a decoder returns another number of rows; broadcasting would hide that.
     Value* shape = joined({rows_, ctx_.constant_int64s({form_.vocabulary})});
     Value* logarithms = ctx_.call("LogSoftmax", {ctx_.call("Reshape", {scores, shape})}, {Attribute::of("axis", 1)});
     Value* sums = ctx_.call("Add", {processed(logarithms, sequences, length, first), states[kSums]});
@@ -109,8 +110,8 @@ class Beams final : public Search {
     if (rows) ctx_.set_output(2, scores_of_trips(first.row, rows));
   }
 
-  // [max_length - prompt, batch, beams, vocabulary]; zeros for iterations that did not run. A loop of no iterations
-  // does not tell the sizes of its rows, so the search states these sizes.
+  // [max_length - prompt, batch, beams, vocabulary], with zeros for iterations that did not run. A loop without
+  // iterations does not know the sizes of its rows, so they are computed here.
   Value* scores_of_trips(Value* first, Value* rows) {
     Value* zero = ctx_.constant_int64s({0});
     Value* trips = ctx_.call("Shape", {rows}, {Attribute::of("end", 1)});

@@ -1,9 +1,10 @@
-// BeamStep and BeamEnd (internal): what beam search keeps beside the beams.
+// BeamStep and BeamEnd (internal): the finished sequences of a beam search.
 //
-// Sequences that have ended are kept in order of their score, the best first, as many as there are beams for each batch
-// entry: `ended` int32 [batch, beams, 1 + max_length] has the length (0: none) and then the tokens of each,
-// `ended_scores` float [batch, beams] the score: the sum of logarithms of probabilities, divided by the length to the
-// power of length_penalty. An entry is done when it has as many as beams and none that still grows can become better.
+// Finished sequences are kept in order of their score, best first, at most as many as beams for each batch entry.
+// `ended` int32 [batch, beams, 1 + max_length] has the length of each (0: none) and then its tokens. `ended_scores`
+// float [batch, beams] has the score: the sum of logarithms of probabilities, divided by the length to the power of
+// length_penalty. An entry is done when it has as many finished sequences as beams, and no growing one can become
+// better.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,7 @@ namespace treadle {
 
 namespace {
 
-// The sequences of one batch entry that have ended.
+// The finished sequences of one batch entry.
 struct Ended {
   int32_t* sequences;
   float* scores;
@@ -102,7 +103,7 @@ struct Step {
     return static_cast<T*>(slots[operands[i]]);
   }
 
-  // What a done entry's beams go on from matters only to the scores of later trips, which are as onnxruntime's.
+  // The beams of an entry that is done matter only for the scores of later iterations, which are as onnxruntime's.
   void pad_entry(int64_t b) const {
     for (int64_t r = b * s.sizes.beams; r < (b + 1) * s.sizes.beams; ++r) {
       at<int32_t>(kTokens)[r] = s.pad;
@@ -111,8 +112,8 @@ struct Step {
     }
   }
 
-  // Of the best candidates, those that end a sequence are kept if they are among as many as there are beams; the
-  // others are the beams of the next trip.
+  // A candidate that ends a sequence is kept if it is among the best `beams` candidates. The best others become the
+  // beams of the next iteration.
   uint32_t choose(int64_t b, int64_t length, const Ended& ended) const {
     const int64_t beams = s.sizes.beams;
     int64_t chosen = 0;

@@ -1,4 +1,4 @@
-// What the bodies of a search look like, and the sizes that follow from it.
+// The form of a search's bodies, and the sizes that follow from it.
 #include "ops/control/bodies.h"
 #include "ops/generation/search.h"
 
@@ -51,7 +51,7 @@ Status read_decoder_of_encoder(Form& form, const ir::Region& decoder, const ir::
   return {};
 }
 
-// Of logits, [rows, tokens, vocabulary].
+// From the shape of the logits, [rows, tokens, vocabulary].
 int64_t vocabulary_of(const ir::Region& body) {
   if (body.outputs.empty() || !body.outputs[0]) return 0;
   const Dim inferred = size_at(body.outputs[0]->type, 2);

@@ -1,4 +1,4 @@
-// GreedySearch and Sampling: one row for each batch entry, which takes the likeliest token, or one that is drawn.
+// GreedySearch and Sampling: one row for each batch entry. The next token is the likeliest one, or is drawn.
 #include "ops/generation/rows.h"
 #include "ops/generation/search.h"
 
@@ -37,7 +37,7 @@ class OneRow : public Search {
   OneRow(LowerContext& ctx, Form form) : Search(ctx, operands(), form) {}
 
  protected:
-  // Which rows have ended; of Sampling also the source of random numbers.
+  // Whether each row has ended. Sampling adds the state of its random numbers.
   Values initial_states() override {
     return {ctx_.call("Expand", {ctx_.constant(Tensor::scalar<bool>(ElementType::kBool, false)), rows_})};
   }
@@ -77,7 +77,7 @@ class Sampled final : public OneRow {
  private:
   Values initial_states() override {
     Values states = OneRow::initial_states();
-    // Seeds are taken modulo the generator's, which never stands at 0.
+    // Seeds are taken modulo the generator's modulus; the generator must not be at 0.
     Value* modulus = ctx_.constant_int64s({2147483647});
     Value* seed = ctx_.call("Mod", {one_int64(at_.seed, 0), modulus});
     states.push_back(ctx_.call("Max", {seed, ctx_.constant_int64s({1})}));

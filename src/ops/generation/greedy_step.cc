@@ -1,5 +1,5 @@
-// GreedyStep (internal): appends a token to each row. A row that has ended goes on with tokens for padding; the token
-// that ends a row is one already.
+// GreedyStep (internal): appends a token to each row. A row that has ended gets padding tokens, from its ending token
+// on.
 #include <algorithm>
 
 #include "op/op_def.h"

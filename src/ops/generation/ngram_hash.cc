@@ -1,6 +1,6 @@
 // NGramHashMapping and VarlenNGramHashMapping: for every token the hashes of the n-grams that end with it, several
-// heads for each n. What an n-gram reaches behind the sequence comes from the tokens of the call before. In the second
-// operator sequences of several lengths lie behind each other.
+// heads for each n. Tokens of an n-gram that precede the sequence come from the previous call. In the second operator,
+// sequences of different lengths follow each other.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace treadle::generation {
 
 namespace {
 
-// Inputs and outputs of both operators; kNone: the first one has none.
+// Positions of inputs and outputs of both operators; kNone: the first operator lacks it.
 struct Roles {
   static constexpr size_t kNone = SIZE_MAX;
   size_t ids = 0, multipliers = 1, vocabularies = 2;
@@ -36,7 +36,7 @@ constexpr const Roles& roles_of(bool packed) {
 }
 
 struct Sizes {
-  int64_t most = 0, heads = 0, captures = 0;  // the longest n-gram, heads of each length, states of each sequence
+  int64_t most = 0, heads = 0, captures = 0;  // the longest n-gram, heads per length, states per sequence
 
   explicit Sizes(const ir::Attributes& given)
       : most(given.get_int("max_ngram_size")),
@@ -133,26 +133,27 @@ struct HashState {
   Sizes sizes;
   bool packed = false, resets = false;
   int64_t pad = 0, batch = 0, length = 0, tokens = 0;
-  uint32_t outputs = 0;  // the first one's operand
+  uint32_t outputs = 0;  // operand number of the first output
   uint32_t output_count = 0;
 
   explicit HashState(const ir::Attributes& given) : sizes(given) {}
 };
 
-// One sequence with what comes before it.
+// One sequence with the tokens that precede it.
 template <class T>
 class Sequence {
  public:
   const T* ids = nullptr;
   const int32_t* segments = nullptr;
   int64_t length = 0;
-  const T* past = nullptr;  // the last tokens before, or null
+  const T* past = nullptr;  // the last tokens before the sequence, or null
   const int32_t* past_segments = nullptr;
   int64_t history = 0;
   T missing{};
-  bool resets = false;  // at `missing`, which is the token that ends a text
+  bool resets = false;  // tokens behind `missing`, which ends a text, belong to a new text
 
-  // At a position that may lie before the sequence; where nothing is known of those, they belong to its first text.
+  // The token at a position, which may be before the sequence. Positions without a token belong to the sequence's first
+  // text.
   T token(int64_t at) const {
     if (at >= 0) return ids[at];
     return past && at >= -history ? past[history + at] : missing;
@@ -162,7 +163,7 @@ class Sequence {
     if (past_segments) return past_segments[history + at];
     return segments && length > 0 ? segments[0] : 0;
   }
-  // Whether the tokens at `at` and behind it belong to another text than those before.
+  // Whether a new text begins at `at`.
   bool begins(int64_t at) const {
     const bool known = at > 0 || (at == 0 && past_segments) || (at < 0 && past_segments && at > -history);
     return segments && known && segment(at) != segment(at - 1);
@@ -207,7 +208,7 @@ class HashRun {
       if (vocabularies[i] < 1)
         return refuse_element({"vocab_sizes", i}, static_cast<int64_t>(vocabularies[i]), "at least 1");
     }
-    // Tokens of no sequence.
+    // Zeros for tokens outside of all sequences.
     const auto bytes = static_cast<size_t>(s_.tokens * s_.sizes.columns()) * sizeof(T);
     if (kPacked && !fill_in_pieces(out<T>(0), 0, bytes)) return fail(KernelError::kStopped);
     for (int64_t b = 0; b < s_.batch; ++b) {
@@ -226,7 +227,7 @@ class HashRun {
   }
 
  private:
-  // Null where the operator or the node has no such input; a node may end before its optional ones.
+  // Null without such an input. A node may end before its optional inputs.
   template <class V>
   const V* in(size_t i) const {
     return i < s_.outputs ? static_cast<const V*>(slots_[operands_[i]]) : nullptr;
@@ -262,7 +263,7 @@ class HashRun {
     }));
   }
 
-  // What the next call begins with, and what it would after the first tokens.
+  // Stores the state for the next call, and those after each of the first tokens.
   void keep(const Sequence<T>& q, int64_t b) const {
     const int64_t history = s_.sizes.history();
     if (T* to = out<T>(1)) write(q, q.length, to + b * history);
@@ -277,7 +278,7 @@ class HashRun {
     const int64_t count = std::min({wanted ? int64_t{wanted[b]} : 0, q.length, s_.sizes.captures});
     for (int64_t i = 0; i < count; ++i) write(q, i + 1, states + i * history);
   }
-  // The last tokens of the first `count`.
+  // Writes the last tokens before position `count`.
   void write(const Sequence<T>& q, int64_t count, T* to) const {
     for (int64_t j = 0; j < q.history; ++j) to[j] = q.token(count - q.history + j);
   }

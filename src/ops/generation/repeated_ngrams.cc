@@ -1,5 +1,5 @@
-// NGramRepeatBlock: tokens that would repeat an n-gram of what has been generated get the score minus infinity.
-// BifurcationDetector: how many predicted tokens agree with the source, and where the source goes on like the result.
+// NGramRepeatBlock: gives tokens that would repeat an n-gram of the row the score minus infinity. BifurcationDetector:
+// how many predicted tokens agree with the source, and where the source continues in the same way as the result.
 
 #include <algorithm>
 #include <limits>
@@ -68,7 +68,7 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
 Status prepare_blocked(PrepareContext& ctx) {
   const Dims &tokens = ctx.inputs[0].dims, &scores = ctx.inputs[1].dims;
   auto* s = ctx.make_state<Blocked>();
-  // One that is longer than the rows repeats nowhere, whatever its length.
+  // An n-gram that is longer than the rows repeats nowhere, whatever its length.
   *s = {scores[0], tokens[1], scores[1], std::min(ctx.attributes().get_int("ngram_size"), tokens[1] + 1)};
   const int64_t places = s->rows * std::max<int64_t>(s->length - s->n + 1, 0);
   ctx.cost_ns = kTokenNs * static_cast<double>(places) * static_cast<double>(s->n);
@@ -110,7 +110,7 @@ struct Tokens {
   const int64_t* end() const { return data + count; }
 };
 
-// How many predicted tokens are taken: those that go on as the source does, and the first one that does not.
+// How many predicted tokens are taken: those that agree with the source, and the first one that does not.
 Result<int64_t> taken(const Tokens& source, const Tokens& predicted, int64_t match) {
   if (match < 0 || match > source.count) {
     return error(Code::kInvalidArgument, "prev_suffix_match_idx is {}, expected 0 to {}", match, source.count);
@@ -122,7 +122,7 @@ Result<int64_t> taken(const Tokens& source, const Tokens& predicted, int64_t mat
   return std::mismatch(source.data + match, source.end(), predicted.data).second - predicted.data + 1;
 }
 
-// The first place from `from` on at which `text` has the last n tokens of `result`; -1: none.
+// The first position from `from` on at which `text` has the last n tokens of `result`; -1: none.
 int64_t find(const Tokens& text, int64_t from, const Tokens& result, int64_t n, StopPoll& stop) {
   for (int64_t at = from; at + n <= text.count; ++at) {
     if (std::equal(result.end() - n, result.end(), text.data + at)) return at;
@@ -131,8 +131,8 @@ int64_t find(const Tokens& text, int64_t from, const Tokens& result, int64_t n, 
   return -1;
 }
 
-// Where the source goes on behind the one place where it has the result's last tokens. Longer and longer ends are tried
-// while there is more than one such place; -1: none, or several to the last.
+// The position in the source behind the only occurrence of the result's last tokens. While there are several
+// occurrences, more tokens are compared. -1: no occurrence, or several up to the end.
 Result<int64_t> find_suffix(const Tokens& source, const Tokens& result, int64_t least, int64_t most) {
   int64_t match = -1;
   StopPoll stop;

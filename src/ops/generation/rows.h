@@ -1,12 +1,12 @@
 #pragma once
-// What the steps of a search ask of their operands: a decoder may make something else than it should.
+// Checks of operands of a search's steps, since a decoder's outputs may have unexpected sizes.
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/control/bodies.h"
 
 namespace treadle::generation {
 
-// Input `sequences` has one of so many tokens for each row of input `scores`, which has a score for each token.
+// Input `sequences` has a row of tokens for each row of input `scores`, which has a score for each token.
 inline Status check_rows(const InferContext& ctx, size_t scores, size_t sequences) {
   const Shape *found = ctx.shape(scores), *tokens = ctx.shape(sequences);
   if (found && found->size() != 2) {
@@ -20,10 +20,10 @@ inline Status check_rows(const InferContext& ctx, size_t scores, size_t sequence
   return {};
 }
 
-// How long sequences are, and how many of them there are: one number each, int64 [1].
+// Lengths and numbers of sequences: one number each, int64 [1].
 struct SearchSizes {
   Dim longest, prompt, beams, returned;
 };
-Status check_sizes(const SearchSizes& sizes);  // what is not known fits
+Status check_sizes(const SearchSizes& sizes);  // unknown sizes fit
 
 }  // namespace treadle::generation

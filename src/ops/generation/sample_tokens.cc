@@ -1,7 +1,7 @@
-// SampleTokens (internal): one token for each row, drawn by its probability among the likeliest ones.
+// SampleTokens (internal): draws one token for each row, by its probability among the likeliest ones.
 //
 // Random numbers are those of the C++ library's std::minstd_rand0 and std::generate_canonical<double, 53>, one pair of
-// draws for each row, so that a seed means the same sequence as it does elsewhere. The state of the source is a value,
+// draws for each row, so that a seed gives the same sequence as in onnxruntime. The state of the generator is a value,
 // int64 [1].
 #include <algorithm>
 #include <array>
@@ -36,15 +36,15 @@ struct Source {
   }
 };
 
-// A score and its token in one number, whose order is that of scores, then of tokens.
+// A score and its token in one number that sorts by scores, then by tokens.
 uint64_t ranked(float score, int64_t token, bool highest_first) {
-  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // 0 has one sign
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 becomes 0
   const uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return uint64_t{highest_first ? ~ascending : ascending} << 32 | static_cast<uint64_t>(token);
 }
 
-// Puts numbers, whose lower halves ascend, in order; `spare` has as much room. Many of them go by the digits of their
-// upper halves.
+// Sorts numbers whose lower halves ascend already; `spare` has the same length. Long lists are sorted by the digits of
+// their upper halves.
 void sort_ranked(uint64_t* numbers, uint64_t* spare, int64_t n) {
   constexpr int kDigits = 4, kBits = 8;
   constexpr int64_t kMany = 64;
@@ -66,15 +66,16 @@ void sort_ranked(uint64_t* numbers, uint64_t* spare, int64_t n) {
   static_assert(kDigits % 2 == 0, "the numbers end where they began");
 }
 
-// In eight sums, as onnxruntime's vectors have them: the sum of many thousand probabilities depends on the order, and
-// where tokens are cut off depends on the sum.
+// Adds in eight sums, as onnxruntime's vectors do: the sum of many thousand probabilities depends on the order, and the
+// number of tokens that are kept depends on the sum.
 float sum_of(const float* numbers, int64_t n) {
   std::array<float, 8> sums{};
   for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i) % 8] += numbers[i];
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// How many tokens, in their order, go before one that stays, or stay before one that goes.
+// The position at which sorted tokens are cut: with `custom`, the number of tokens to keep, otherwise the number to
+// drop.
 int64_t cut(const SampleState& s, const float* probabilities) {
   const int64_t n = s.vocabulary, count = std::max<int64_t>(n - (s.custom ? 1 : s.kept), 1);
   const float scale = 1.0f / sum_of(probabilities, n);
@@ -86,14 +87,14 @@ int64_t cut(const SampleState& s, const float* probabilities) {
   return s.custom ? n : count;
 }
 
-// Tokens in the order of their scores; those of equal scores as std::sort leaves them.
+// Sorts tokens by their scores with std::sort, which decides the order of equal scores.
 void sort_again(const SampleState& s, const float* scores, uint64_t* tokens) {
   std::iota(tokens, tokens + s.vocabulary, uint64_t{0});
   std::sort(tokens, tokens + s.vocabulary,
             [&](uint64_t a, uint64_t b) { return s.custom ? scores[a] > scores[b] : scores[a] < scores[b]; });
 }
 
-// What is beyond top_p of the probability, in the order of scores, gets the filter's score.
+// Gives tokens beyond the share top_p of the probability the filter's score.
 void filter(const SampleState& s, float* scores, uint64_t* order, uint64_t* spare, float* probabilities) {
   const int64_t n = s.vocabulary;
   for (int64_t i = 0; i < n; ++i) order[i] = ranked(scores[i], i, s.custom);
@@ -102,7 +103,7 @@ void filter(const SampleState& s, float* scores, uint64_t* order, uint64_t* spar
   const float highest = scores[token(s.custom ? 0 : n - 1)];
   for (int64_t i = 0; i < n; ++i) probabilities[i] = std::exp(scores[token(i)] - highest);
   const int64_t at = cut(s, probabilities);
-  // Of equal scores on both sides of the cut, those go that go elsewhere.
+  // If equal scores are on both sides of the cut, the same tokens as in onnxruntime are dropped.
   if (at > 0 && at < n && scores[token(at - 1)] == scores[token(at)]) sort_again(s, scores, order);
   for (int64_t i = s.custom ? at : 0; i < (s.custom ? n : at); ++i) scores[token(i)] = s.filter;
 }

@@ -78,7 +78,7 @@ Value* Search::empty_past() {
   return filled(0, form_.element, shape);
 }
 
-// Positions count the tokens that are not for padding, whatever the mask says; those for padding are at 0.
+// Positions count the tokens that are not padding, whatever the mask says. Padding is at position 0.
 Values Search::start_decoder(Value* tokens, Feeds& feeds) {
   Value* ones = ctx_.call("Cast", {is_text(tokens)}, {to_type(ElementType::kInt32)});
   feeds.mask = has(at_.attention_mask) ? spread(ctx_.input(at_.attention_mask)) : ones;
@@ -89,7 +89,7 @@ Values Search::start_decoder(Value* tokens, Feeds& feeds) {
   return ctx_.inline_body(ctx_.body("init_decoder") ? "init_decoder" : "decoder", arguments);
 }
 
-// Tokens before the first one that is not for padding are not seen.
+// Tokens before the first one that is not padding are masked.
 Value* Search::encoder_mask() {
   if (has(at_.attention_mask)) return ctx_.input(at_.attention_mask);
   Value* ones = ctx_.call("Cast", {is_text(ctx_.input(at_.ids))}, {to_type(ElementType::kInt32)});
@@ -143,7 +143,7 @@ Values Search::decode(Value* tokens, Value* sequences, Value* length, const Feed
 
 // --- scores
 
-// Those of the last token.
+// The scores of the last token.
 Value* Search::scores_of(Value* logits, bool first) {
   Value* last = ctx_.call("Gather", {logits, ctx_.constant_int64(-1)}, {axis_of(1)});
   if (integer("vocab_size", -1) > 0) {

@@ -1,4 +1,4 @@
-// SearchSizes (internal): the numbers that say how large a search is, handed on where they fit each other.
+// SearchSizes (internal): passes on the sizes of a search if they fit each other.
 #include <array>
 
 #include "ops/generation/rows.h"
@@ -14,7 +14,7 @@ Status check_sizes(const SearchSizes& sizes) {
                  "max_length is {}, expected more than the {} tokens that the sequences begin with", longest.value(),
                  prompt.value());
   }
-  // Places of tokens are 32 bits wide.
+  // Indices of tokens are 32 bits wide.
   if (longest.is_known() && longest.value() > INT32_MAX) {
     return error(Code::kInvalidArgument, "max_length is {}, expected at most {}", longest.value(), INT32_MAX);
   }

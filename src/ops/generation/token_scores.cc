@@ -1,7 +1,7 @@
-// TokenScores (internal): scores of the next token, float [rows, vocabulary], after what a search forbids, favours or
-// punishes, in this order: tokens that are there already, n-grams that are there already, a mask of the vocabulary, a
-// mask of it for each batch entry, the end before the shortest length, temperature, presence, Whisper's timestamps.
-// What is forbidden gets the lowest float.
+// TokenScores (internal): scores of the next token, float [rows, vocabulary], after these steps of a search, in order:
+// penalty of repeated tokens, repeated n-grams, a mask of the vocabulary, a mask of the vocabulary per batch entry, the
+// ending token before the shortest length, temperature, presence, Whisper's timestamps. Forbidden tokens get the lowest
+// float.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,7 +43,7 @@ struct ScoresState {
   Timestamps timestamps;
 };
 
-// What one row is made of.
+// The data of one row.
 struct Row {
   float* scores;
   const int32_t* tokens;
@@ -73,7 +73,7 @@ void forbid_ngrams(const Row& row, int64_t n) {
   }
 }
 
-// How likely any timestamp is, as a logarithm, up to what all scores of the row have in common.
+// The logarithm of the total probability of all timestamps, up to a constant that all scores of the row share.
 float timestamp_mass(const Row& row, int64_t begin, int64_t vocabulary) {
   const float highest = *std::max_element(row.scores + begin, row.scores + vocabulary);
   float sum = 0;
@@ -83,10 +83,10 @@ float timestamp_mass(const Row& row, int64_t begin, int64_t vocabulary) {
   return sum > 0 ? std::log(sum) + highest : -std::numeric_limits<float>::infinity();
 }
 
-// Timestamps come in pairs but for the first, do not decrease, and win where all of them together are likelier than any
-// text.
+// Whisper's rules: timestamps come in pairs except the first, do not decrease, and are chosen if all of them together
+// are likelier than any text token.
 void apply_timestamps(const Row& row, const Timestamps& t, int64_t end_of_text, int64_t vocabulary) {
-  constexpr int64_t kLatestFirst = 50;  // in steps of a timestamp
+  constexpr int64_t kLatestFirst = 50;  // in units of a timestamp
   const auto is_timestamp = [&](int32_t token) { return token >= t.begin; };
   const auto* end = row.tokens + row.length;
   const auto* first = std::find_if(row.tokens, end, is_timestamp);
@@ -185,7 +185,7 @@ uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t*
   return 0;
 }
 
-// `rows` of a mask of the vocabulary: whether as many will do.
+// Checks a mask of the vocabulary. `fits`: whether its number of rows is valid.
 template <class Fits>
 Status check_mask(const PrepareContext& ctx, size_t i, int64_t vocabulary, const char* expected, const Fits& fits) {
   if (!ctx.has_input(i)) return {};

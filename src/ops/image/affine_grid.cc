@@ -1,4 +1,4 @@
-// AffineGrid: the positions that an affine map gives to the points of a picture, for GridSample to read at.
+// AffineGrid: the positions that an affine map assigns to the points of an image, as input of GridSample.
 
 #include <algorithm>
 
@@ -49,20 +49,20 @@ struct AffineState {
   kernels::TileConverter narrow;  // from double
 };
 
-// The coordinate in [-1, 1] of position i along an axis of that size.
+// The coordinate in [-1, 1] of position i along an axis of this size.
 double coordinate(const AffineState& s, int64_t i, int64_t size) {
   const auto at = static_cast<double>(i), n = static_cast<double>(size);
   return !s.align_corners ? (2 * at + 1) / n - 1 : size > 1 ? 2 * at / (n - 1) - 1 : -1.0;
 }
 
-// Of the points [begin, end) of one matrix: pieces of rows, which differ in the innermost coordinate alone. Each image
-// is one sum, from the innermost coordinate on.
+// Computes points [begin, end) of one matrix, in runs along the innermost axis. Each coordinate is one sum, which
+// begins with the innermost coordinate.
 template <int kRank>
 void grid_points(const AffineState& s, const double* matrix, int64_t begin, int64_t end, char* out) {
   constexpr int64_t kPoints = 128;
   const int64_t inner = s.dims[kRank - 1];
   double inner_at[kPoints], images[kRank * kPoints];
-  int64_t known_column = 0, known = 0;  // of the coordinates that are there: those of a row serve the next one
+  int64_t known_column = 0, known = 0;  // columns of `coordinates` that are valid: those of one row serve the next
   while (begin < end) {
     const int64_t column = begin % inner, count = std::min({kPoints, inner - column, end - begin});
     if (column != known_column || count > known) {

@@ -1,4 +1,4 @@
-// CropAndResize: regions of images, each brought to one size; corners of a region lie on corners of its result.
+// CropAndResize: resizes regions of images to one size. Corners of a region map to corners of its result.
 
 #include <cmath>
 
@@ -61,7 +61,8 @@ struct Crops {
   kernels::TileConverter widen, narrow;  // to float, and back
 };
 
-// Where element `at` of `count` lies between `from` and `to`, shares of an axis; with one element in the middle.
+// The position of element `at` of `count` between `from` and `to`, which are shares of an axis. A single element is in
+// the middle.
 float position(float from, float to, int64_t at, int64_t count, int64_t size) {
   const auto last = static_cast<float>(size - 1);
   if (count == 1) return 0.5f * (from + to) * last;
@@ -81,7 +82,7 @@ class Cropper {
  public:
   Cropper(const Crops& crops, const T* images) : s_(crops), images_(images) {}
 
-  // All channels of one element of a result, `plane` elements apart.
+  // All channels of one element of a result; channels are `plane` elements apart.
   void element(const T* image, float y, float x, T* out, int64_t plane) const {
     if (!is_inside(y, s_.size[0]) || !is_inside(x, s_.size[1])) {
       for (int64_t c = 0; c < s_.channels; ++c) out[c * plane] = narrow(s_.outside);
@@ -168,7 +169,7 @@ Status prepare_crop(PrepareContext& ctx) {
   return {};
 }
 
-// Channels of the images, or regions.
+// Channels of the images are independent, and so are regions.
 Status crop_axes(AxisContext& c) {
   if (!c.runs_along(kImages)) return axes::entries_of<0b110>(c);
   TREADLE_TRY(axes::only_first(c));

@@ -1,4 +1,4 @@
-// GridSample: a picture, read at positions that the model computes (affine_grid.cc makes some).
+// GridSample: reads an image at positions that the model computes (such as AffineGrid's).
 
 #include <algorithm>
 #include <cmath>
@@ -68,13 +68,13 @@ Status infer_grid_sample(InferContext& c) {
   return {};
 }
 
-// Elements and weights along one axis, by its position.
+// Elements and weights along one axis for one position.
 struct AxisSample {
-  int64_t index[4] = {};  // -1: zero stands there
+  int64_t index[4] = {};  // -1: a zero of the padding
   double weight[4] = {};
 };
 
-// Folds x back at the borders until it lies between them.
+// Reflects x at the borders until it lies between them.
 double reflected(double x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
@@ -109,7 +109,7 @@ void cubic_weights(double t, double* w) {
   w[3] = outer(2 - t);
 }
 
-// x: position in elements. Returns how many taps there are.
+// x: position in elements. Returns the number of taps.
 int sample_axis(const SampleOptions& o, const SampleAxis& axis, double x, AxisSample* s) {
   const auto size = static_cast<double>(axis.size);
   if (o.mode == SampleMode::kNearest) x = std::nearbyint(x);
@@ -152,21 +152,21 @@ struct GridState {
   uint32_t scratch = 0;
 };
 
-// What a grid's number between -1 and 1 means along axis d.
+// The position along axis d of a grid's number between -1 and 1.
 double element_position(const GridState& s, int64_t d, double n) {
   const auto size = static_cast<double>(s.axes[d].size);
   const double x = s.options.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
   return s.grid_type == ElementType::kDouble ? x : static_cast<double>(static_cast<float>(x));
 }
 
-// The input elements around a point: offsets within a plane (-1: zero) and weights. Returns how many.
+// Offsets within a plane (-1: zero) and weights of the elements around a point. Returns their number.
 int combine_axes(const GridState& s, const double* position, int64_t* offsets, double* weights) {
   int count = 1;
   offsets[0] = 0;
   weights[0] = 1;
   for (int64_t d = 0; d < s.rank; ++d) {
     AxisSample sample;
-    // The grid names the innermost axis first.
+    // The grid has the innermost axis first.
     const double x = element_position(s, d, position[s.rank - 1 - d]);
     const int taps = sample_axis(s.options, s.axes[d], x, &sample);
     for (int k = taps; k-- > 0;) {
@@ -181,16 +181,16 @@ int combine_axes(const GridState& s, const double* position, int64_t* offsets, d
   return count;
 }
 
-constexpr int64_t kTogether = 64;  // points that are worked on at once
+constexpr int64_t kTogether = 64;  // points per block
 
-// Blocks of points of one grid each: the parts of the work that do not depend on each other.
+// Blocks of points of one grid each, which are independent units of work.
 struct PointBlocks {
   int64_t per_grid, count;
   explicit PointBlocks(const GridState& s)
       : per_grid((s.points + kTogether - 1) / kTogether), count(s.batches * per_grid) {}
 };
 
-// Calls fn(batch, first point, positions of the points, points) for blocks, on several threads.
+// Calls fn(batch, first point, positions of the points, points) for all blocks, on several threads.
 template <class Fn>
 void for_each_block(const GridState& s, const void* grid, Fn&& fn) {
   const PointBlocks blocks(s);
@@ -261,7 +261,7 @@ uint32_t run_grid_sample(const void* state, void* const* slots, const uint32_t* 
   return 0;
 }
 
-// The two elements around a position along one axis. What lies outside counts as nothing where zeros stand there.
+// The two elements around a position along one axis. With zero padding, elements outside have weight 0.
 struct LinearAxis {
   int64_t index[2];
   double weight[2];
@@ -280,7 +280,7 @@ LinearAxis linear_axis(const GridState& s, int64_t d, double position) {
   return {{sample.index[0], sample.index[1]}, {sample.weight[0], sample.weight[1]}};
 }
 
-// The elements of a plane around a point; fewer where it lies outside.
+// The elements of a plane around a point; fewer if some are outside.
 struct LinearPoint {
   int64_t offsets[4];
   double weights[4];
@@ -311,8 +311,7 @@ struct LinearPoint {
   }
 };
 
-// One or two axes, read from and written to tensors of T as they are: some points are located, then each channel is
-// sampled at all of them.
+// One or two axes, for elements of type T. Locates a block of points, then samples each channel at all of them.
 template <class T>
 uint32_t run_linear_sample(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GridState*>(state);
@@ -389,7 +388,7 @@ Status compute_grid_sample(ComputeContext& c) {
   return compute_by_position(c);
 }
 
-// Entries of both, channels of the picture, positions of the grid.
+// Batch entries of both, channels of the image, and positions of the grid are independent.
 Status sampled_axes(AxisContext& c) {
   if (c.runs_along(0) && c.runs_along(1)) return axes::entries_of<0b11>(c);
   if (c.runs_along(0) && c.in(0) == 1) return c.give(0, 1);

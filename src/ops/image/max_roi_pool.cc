@@ -1,4 +1,4 @@
-// MaxRoiPool: the largest elements of the bins that regions of images are divided into.
+// MaxRoiPool: the largest element of each bin of regions of images.
 
 #include <algorithm>
 #include <cmath>
@@ -36,11 +36,11 @@ struct MaxRoiState {
   double scale = 1;
   ElementType type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;  // to double, and back
-  uint32_t scratch = 0;                  // for bins, a line, and a row
+  uint32_t scratch = 0;                  // operand number; for bins, a line, and a row
 };
 
-// Bin i of `count` over [start, start + length), cut to [0, size). Where bins begin and end follows from integers:
-// quotients of floating point put a bin's end behind the region where length / count is no such number.
+// Bin i of `count` over [start, start + length), clipped to [0, size). The bounds are computed in integers: with
+// floating point, a bin could end behind the region if length / count is not exact.
 struct Span {
   int64_t begin, end;
 };
@@ -51,13 +51,13 @@ Span bin(int64_t i, int64_t count, int64_t start, int64_t length, int64_t size) 
 
 constexpr double kBinNs = 10, kElementNs = 0.3;
 
-// NaN is larger than nothing, as in onnxruntime.
+// NaN does not replace a number, as in onnxruntime.
 template <class T>
 T larger(T a, T b) {
   return b > a ? b : a;
 }
 
-// `count` elements of a plane from `at` on: floats as they are, others as doubles in `room`.
+// `count` elements of a plane from `at` on: floats in place, other types as doubles in `room`.
 const float* elements(const MaxRoiState&, const std::byte* plane, int64_t at, int64_t, float*) {
   return reinterpret_cast<const float*>(plane) + at;
 }
@@ -70,7 +70,7 @@ const double* elements(const MaxRoiState& s, const std::byte* plane, int64_t at,
   return room;
 }
 
-// The rows of a row of bins as one line: the largest element of each column. Behind the line is room for a row.
+// The largest element of each column within a row of bins. There is room for a row behind the line.
 template <class T>
 bool largest_of_columns(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns, T* line,
                         StopPoll& stop) {
@@ -91,7 +91,7 @@ void put(const MaxRoiState& s, double value, std::byte* out) {
   kernels::convert(s.narrow, &value, out, 1);
 }
 
-// A plane's part of one region; an empty bin gives 0.
+// One region of a plane; an empty bin gives 0.
 template <class T>
 bool pool_plane(const MaxRoiState& s, const std::byte* plane, const Span* rows, const Span* columns, T* line,
                 std::byte* out, StopPoll& stop) {
@@ -115,7 +115,7 @@ void set_bins(Span* bins, int64_t count, int64_t start, int64_t length, int64_t 
   for (int64_t i = 0; i < count; ++i) bins[i] = bin(i, count, start, length, size);
 }
 
-// Coordinates beyond any image stay beyond it.
+// Keeps coordinates far outside of any image outside.
 int64_t rounded(double v) {
   return static_cast<int64_t>(std::clamp(std::round(std::isnan(v) ? 0 : v), -1e9, 1e9));
 }
@@ -174,7 +174,7 @@ Status prepare_max_roi_pool(PrepareContext& ctx) {
   return {};
 }
 
-// Channels of the picture, or regions.
+// Channels of the image are independent, and so are regions.
 Status region_axes(AxisContext& c) {
   if (!c.runs_along(0)) return axes::entries_of<0b10>(c);
   TREADLE_TRY(axes::only_first(c));

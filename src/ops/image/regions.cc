@@ -51,17 +51,17 @@ struct RoiState {
   int64_t rois = 0, batches = 0, channels = 0, height = 0, width = 0;
   int64_t out_height = 1, out_width = 1, sampling = 0;
   double scale = 1;
-  bool half_pixel = false;  // v16: positions are centres of pixels
+  bool half_pixel = false;  // from version 16 on: positions are centres of pixels
   bool max = false;
   ElementType type{};
   kernels::TileConverter widen, narrow;  // to double, and back
-  uint32_t scratch = 0;                  // for samples, and images that are no floats as doubles
+  uint32_t scratch = 0;  // operand number; for samples, and for images that are not float, converted to double
 };
 
-// Where a sampled point lies along an axis: between two elements, or too far outside to count.
+// A sampled position along an axis: between two elements, or too far outside to count.
 struct Split {
   int64_t low = 0, high = 0;
-  double rest = 0;  // of the way from low to high
+  double rest = 0;  // share of the way from low to high
   bool inside = false;
 };
 
@@ -73,7 +73,7 @@ Split split_of(double at, int64_t size) {
   return {low, low + 1, v - static_cast<double>(low), true};
 }
 
-// Four neighbours of a sampled point within a plane.
+// The four neighbours of a sampled point within a plane.
 struct Neighbours {
   int64_t at[4] = {};
   double weight[4] = {};
@@ -86,7 +86,7 @@ Neighbours neighbours_of(const Split& y, const Split& x, int64_t width) {
           {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx}};
 }
 
-// Samples per bin and axis; a window that is larger than any image is sampled no more often.
+// Limit of samples per bin and axis, for windows that are larger than any image.
 constexpr double kMostSamples = 4096;
 
 struct Window {
@@ -111,8 +111,7 @@ Window window_of(const RoiState& s, const double* roi) {
 
 constexpr double kSampleNs = 10, kKeptNs = 2;
 
-// The sampled positions of a window along one axis: all planes are read at the same ones. Kept in scratch where a bin
-// has few.
+// Sampled positions of a window along one axis, the same for all planes. Kept in scratch if a bin has few of them.
 struct Samples {
   static constexpr int64_t kMostKept = 32;  // of a bin
 
@@ -133,7 +132,7 @@ struct Samples {
   }
 };
 
-// One output element. The maximum is taken over weighted neighbours, as the operator has always been computed.
+// One output element. The maximum is taken over weighted neighbours, as onnxruntime computes it.
 template <class T>
 double pool_bin(const RoiState& s, const Samples& rows, const Samples& columns, int64_t bin_y, int64_t bin_x,
                 const T* plane, StopPoll& stop) {
@@ -154,7 +153,7 @@ double pool_bin(const RoiState& s, const Samples& rows, const Samples& columns, 
   return s.max ? sum : sum / static_cast<double>(std::max<int64_t>(rows.count * columns.count, 1));
 }
 
-// The same of the samples of a bin that are kept with their weights.
+// The same for samples of a bin that are kept with their weights.
 template <class T>
 double pool_kept(bool max, const Neighbours* samples, int64_t count, const T* plane) {
   const auto value = [plane](const Neighbours& n, int k) { return n.weight[k] * static_cast<double>(plane[n.at[k]]); };
@@ -179,11 +178,11 @@ int64_t most_kept(const RoiState& s) {
   return s.sampling > 0 && s.sampling * s.sampling <= kMost / bins ? bins * s.sampling * s.sampling : kMost;
 }
 
-// One region of all channels.
+// One region for all channels.
 template <class T>
 bool pool_region(const RoiState& s, const Samples& rows, const Samples& columns, Neighbours* kept, const T* planes,
                  char* out, StopPoll& stop) {
-  constexpr int64_t kBins = 64;  // converted at once
+  constexpr int64_t kBins = 64;  // converted at a time
   const int64_t bins = s.out_height * s.out_width, count = rows.count * columns.count;
   const bool keeps = count > 0 && count <= most_kept(s) / bins;
   for (int64_t bin = 0; keeps && bin < bins; ++bin) {
@@ -296,7 +295,7 @@ struct Box {
   float x0, y0, x1, y1;
 };
 
-// From [y1, x1, y2, x2] of opposite corners in any order, or [x, y, width, height] around the centre.
+// A box from [y1, x1, y2, x2] of opposite corners in any order, or from [x, y, width, height] around the centre.
 Box box_from(const float* b, bool center) {
   if (center) return {b[0] - b[2] / 2, b[1] - b[3] / 2, b[0] + b[2] / 2, b[1] + b[3] / 2};
   return {std::min(b[1], b[3]), std::min(b[0], b[2]), std::max(b[1], b[3]), std::max(b[0], b[2])};
@@ -321,7 +320,7 @@ struct Suppression {
 
 constexpr double kBoxNs = 5;
 
-// The boxes that are kept, best score first; of equal scores the lower index.
+// The boxes to keep, best score first; for equal scores, the lower index first.
 Result<CountedVector<int64_t>> select_boxes(const Suppression& s, const CountedVector<Box>& boxes,
                                             const float* scores) {
   CountedVector<int64_t> candidates, kept;
@@ -397,7 +396,7 @@ Status compute_non_max_suppression(ComputeContext& c) {
   return {};
 }
 
-// Channels of the picture, or regions.
+// Channels of the image are independent, and so are regions.
 Status region_axes(AxisContext& c) {
   if (!c.runs_along(0)) return axes::entries_of<0b110>(c);
   TREADLE_TRY(axes::only_first(c));

@@ -63,7 +63,7 @@ double linear_weight(double x) {
   return std::max(0.0, 1 - std::abs(x));
 }
 
-// Cubic convolution with parameter a.
+// The kernel of cubic convolution with parameter a.
 double cubic_weight(double x, double a) {
   x = std::abs(x);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -71,7 +71,7 @@ double cubic_weight(double x, double a) {
   return 0;
 }
 
-// Weights of the `taps` input elements from `first` on around position x. `shrink` widens the kernel when antialiasing.
+// Weights around position x of the `taps` input elements from `first` on. `shrink` widens the kernel for antialiasing.
 void weigh(const ResizeOptions& o, double x, int64_t first, double shrink, int64_t in, double* weights, int64_t taps) {
   double sum = 0;
   for (int64_t k = 0; k < taps; ++k) {
@@ -90,7 +90,7 @@ int64_t reach_of(ResizeMode mode) {
   return mode == ResizeMode::kNearest ? 0 : mode == ResizeMode::kLinear ? 1 : 2;
 }
 
-// How much the kernel is widened: below 1 when shrinking with antialiasing.
+// The scale of the kernel's argument: below 1, which widens the kernel, when shrinking with antialiasing.
 double shrink_of(const ResizeOptions& o, const AxisScale& a) {
   return o.antialias ? std::min(a.scale, 1.0) : 1.0;
 }
@@ -109,7 +109,7 @@ Result<T> choice(const ir::Attributes& attributes, const char* name, const char*
 
 constexpr std::pair<std::string_view, ResizeMode> kModes[] = {{"nearest", ResizeMode::kNearest},
                                                               {"linear", ResizeMode::kLinear},
-                                                              {"bilinear", ResizeMode::kLinear},  // Upsample-1
+                                                              {"bilinear", ResizeMode::kLinear},  // of Upsample-1
                                                               {"cubic", ResizeMode::kCubic}};
 constexpr std::pair<std::string_view, Coordinates> kCoordinates[] = {
     {"half_pixel", Coordinates::kHalfPixel},
@@ -159,7 +159,7 @@ AxisTaps make_taps(const ResizeOptions& o, const AxisScale& a) {
   taps.out = a.out;
   const int64_t reach = reach_of(o.mode);
   const double shrink = shrink_of(o, a);
-  // Elements floor(x) + begin, ..., floor(x) + 1 - begin may have a weight.
+  // Elements floor(x) + begin to floor(x) + 1 - begin may have a weight.
   const auto begin = reach == 0 ? 0 : static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
   taps.taps = reach == 0 ? 1 : 2 - 2 * begin;
   taps.indices.resize(static_cast<size_t>(a.out * taps.taps));
@@ -171,7 +171,7 @@ AxisTaps make_taps(const ResizeOptions& o, const AxisScale& a) {
       taps.is_outside.resize(static_cast<size_t>(a.out));
       taps.is_outside[static_cast<size_t>(i)] = 1;
     }
-    // Far outside only the edges count, whatever x is.
+    // Far outside, the result does not depend on x: only the edges count.
     const double near = std::clamp(std::isfinite(x) ? x : 0.0, -4.0, static_cast<double>(a.in) + 4.0);
     int64_t first = reach == 0 ? nearest(o, a, near) : static_cast<int64_t>(std::floor(near)) + begin;
     if (reach > 0) weigh(o, near, first, shrink, a.in, &taps.weights[static_cast<size_t>(i * taps.taps)], taps.taps);

@@ -1,5 +1,5 @@
 #pragma once
-// Resampling of one axis: which input elements an output element is made of.
+// Resampling along one axis: the input elements and weights of each output element.
 
 #include <cstdint>
 #include <string_view>
@@ -46,10 +46,10 @@ struct AxisTaps {
   int64_t in = 0, out = 0, taps = 1;
   std::vector<int64_t> indices;
   std::vector<double> weights;      // all 1 for kNearest
-  std::vector<uint8_t> is_outside;  // by output element: the extrapolation value stands there; empty: none
+  std::vector<uint8_t> is_outside;  // by output element: the extrapolation value is used; empty: none
   bool identity = false;            // output i is input i
 };
-// An error when the taps of an axis would take more memory than any image needs.
+// Errors: the taps of an axis would take more memory than any image needs.
 Status check_taps(const ResizeOptions& options, const AxisScale& axis);
 AxisTaps make_taps(const ResizeOptions& options, const AxisScale& axis);
 

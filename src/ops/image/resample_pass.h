@@ -1,5 +1,5 @@
 #pragma once
-// Resampling of numbers along one axis of a plane.
+// Resampling along one axis of a plane.
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ struct ResamplePass {
   std::vector<int32_t> indices;
   std::vector<T> weights;
 
-  // Ends early where it is time to stop.
+  // Ends early if the work is to stop.
   void run(const T* from, T* to) const {
     if (taps == 2) return inner == 1 ? along_rows<2>(from, to) : across_rows<2>(from, to);
     if (taps == 4) return inner == 1 ? along_rows<4>(from, to) : across_rows<4>(from, to);
@@ -25,7 +25,7 @@ struct ResamplePass {
  private:
   static constexpr double kTapNs = 0.3;
 
-  // kTaps: 0 where their number is known at run time only.
+  // kTaps: 0 if the number is known at run time only.
   template <int kTaps>
   void along_rows(const T* from, T* to) const {
     const int64_t count = kTaps ? kTaps : taps;

@@ -1,5 +1,5 @@
-// Resize and Upsample: separable, one axis after the other. Nearest neighbours are copied, whatever their type; else
-// elements are converted to float or double, combined and converted back.
+// Resize and Upsample, one axis after the other. For nearest neighbours, elements of any type are copied. Otherwise
+// elements are converted to float or double, combined, and converted back.
 
 #include "ops/image/resize.h"
 
@@ -28,7 +28,7 @@ bool is_upsample(const ir::NodeInfo& node) {
   return node.op->name == "Upsample";
 }
 
-// Where a version keeps its inputs; 0: it has none such.
+// Positions of a version's inputs; 0: it has no such input.
 struct InputPlaces {
   size_t roi = 0, scales = 0, sizes = 0;
 };
@@ -83,7 +83,7 @@ Result<Dim> scaled(const Dim& size, double scale) {
     const bool halves = part == std::floor(part) && part < 1e9 && std::ldexp(0.5, std::ilogb(part) + 1) == part;
     return halves ? floor_div(size, Dim(static_cast<int64_t>(part))) : Dim();
   }
-  // In single precision the scale's own rounding disappears (0.7f times 10 is 7), as long as a float holds the size.
+  // In single precision the rounding of the scale cancels (0.7f times 10 is 7), as long as a float holds the size.
   constexpr int64_t kExactInFloat = int64_t{1} << 24;
   const double product =
       size.value() <= kExactInFloat
@@ -148,7 +148,7 @@ Status infer_by_sizes(InferContext& c, const Shape& shape, const Ints& axes, con
   return {};
 }
 
-// Scales of which not every one is a number: sizes over sizes, mostly.
+// Inference with scales that are not all numbers: mostly quotients of sizes.
 Status infer_by_symbolic_scales(InferContext& c, const Shape& shape, const Ints& axes, const Shape& scales) {
   TREADLE_TRY(check_list("scales", scales.size(), axes.size()));
   Shape out = shape;
@@ -174,7 +174,7 @@ Status infer_resize(InferContext& c) {
     return infer_by_scales(c, *shape, axes, scales_of_attributes(c.attributes(), c.version(), shape->size()));
   }
   const bool by_sizes = is_given(c, places.sizes), by_scales = is_given(c, places.scales);
-  // Before, scales could not be left out.
+  // Before version 13, scales were required.
   if (c.version() >= 13 && by_sizes && by_scales && length_of(c, places.sizes).is_known() &&
       length_of(c, places.scales).is_known()) {
     return error(Code::kInvalidModel, "expected scales or sizes, found both");

@@ -1,5 +1,5 @@
 #pragma once
-// The two kinds of kernels of Resize, over the axes that make_taps() describes. Output 0 of `c` is not empty.
+// The two kinds of kernels of Resize, over the axes of make_taps(). Output 0 of `c` must not be empty.
 
 #include <vector>
 

@@ -14,20 +14,20 @@ template <class T>
 struct InterpolateState {
   std::vector<ResamplePass<T>> passes;  // over one plane
   kernels::TileConverter widen, narrow;
-  bool converts = false;           // numbers are not T, or have to be rounded
-  int64_t planes = 1;              // leading axes that stay as they are
-  size_t inputs = 0, outputs = 0;  // of a plane, in numbers; a complex element is two
+  bool converts = false;           // elements are not T, or have to be rounded
+  int64_t planes = 1;              // leading axes that do not change
+  size_t inputs = 0, outputs = 0;  // numbers per plane; a complex element is two
   size_t buffer = 0;               // numbers in each of the two buffers
   bool rounds = false;             // integers: to nearest, ties to even
-  double low = 0, high = 0;        // what an integer type can hold; low == high: no bounds
+  double low = 0, high = 0;        // range of an integer type; low == high: no bounds
   T extrapolation{};
-  size_t in_bytes = 0, out_bytes = 0;  // of a plane
+  size_t in_bytes = 0, out_bytes = 0;  // bytes of a plane
   double plane_ns = 0;
-  std::vector<AxisTaps> axes;  // with elements outside; empty when there are none
+  std::vector<AxisTaps> axes;  // axes with elements outside; empty if there are none
   uint32_t output = 0, scratch = 0;
 };
 
-// Sets output elements that lie outside along any axis.
+// Sets output elements that are outside along any axis.
 template <class T>
 void extrapolate(const InterpolateState<T>& s, size_t axis, T* out, int64_t count, bool outside) {
   if (axis == s.axes.size()) {
@@ -42,7 +42,7 @@ void extrapolate(const InterpolateState<T>& s, size_t axis, T* out, int64_t coun
   }
 }
 
-// From `from` through the buffers to `to`, which may be one of them.
+// Runs all passes from `from` through the buffers to `to`, which may be one of them.
 template <class T>
 void run_passes(const InterpolateState<T>& s, const T* from, T* const (&buffers)[2], T* to) {
   if (s.passes.empty()) std::copy_n(from, s.inputs, to);
@@ -62,7 +62,7 @@ void round_and_bound(const InterpolateState<T>& s, T* numbers) {
   std::transform(numbers, numbers + s.outputs, numbers, [=](T x) { return std::clamp(x, low, high); });
 }
 
-// One plane, by way of `scratch`.
+// Resizes one plane, with `scratch` for the buffers.
 template <class T>
 void interpolate_plane(const InterpolateState<T>& s, const std::byte* in, T* scratch, std::byte* out) {
   T* const buffers[2] = {scratch + s.buffer, scratch + 2 * s.buffer};
@@ -90,7 +90,7 @@ uint32_t run_interpolate(const void* state, void* const* slots, const uint32_t* 
   return 0;
 }
 
-// Integers are rounded, and narrow ones bounded: cubic weights may leave their range.
+// Integers are rounded. Narrow ones are clamped, since cubic weights may exceed their range.
 template <class State>
 void set_bounds(State* s, ElementType type) {
   s->rounds = is_integer(type);
@@ -100,8 +100,8 @@ void set_bounds(State* s, ElementType type) {
   s->high = std::ldexp(1.0, is_signed_integer(type) ? bits - 1 : bits) - 1;
 }
 
-// What shrinks goes first and what grows last, the innermost axis before the others, so that most numbers are made by
-// passes that run along rows of the axes within.
+// Axes that shrink come first and axes that grow last, inner axes before outer ones. So most elements are computed by
+// passes over long rows.
 std::vector<size_t> cheapest_order(const std::vector<AxisTaps>& axes) {
   std::vector<size_t> order;
   for (size_t d = 0; d < axes.size(); ++d) {
@@ -172,7 +172,7 @@ Status prepare_interpolation(PrepareContext& c, const ResizeOptions& options, st
     case ComputeType::kF32:
       return prepare<float>(c, options, std::move(axes), type, 1);
     default:
-      // Narrow integers fit a float, the others do not.
+      // Narrow integers are exact in float, others are not.
       if (byte_width(type) <= 2) return prepare<float>(c, options, std::move(axes), type, 1);
       return prepare<double>(c, options, std::move(axes), type, 1);
   }

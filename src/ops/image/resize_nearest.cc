@@ -12,15 +12,15 @@ namespace treadle::image_ops {
 namespace {
 
 struct NearestState {
-  std::vector<AxisTaps> axes;       // the trailing ones that stay as they are, merged into runs
+  std::vector<AxisTaps> axes;       // trailing axes that do not change are merged into runs
   std::vector<int64_t> in_strides;  // in bytes, by axis
   std::vector<int64_t> out_strides;
   size_t run = 0;                        // bytes
-  bool doubles = false;                  // the last axis gives every element twice
-  bool doubles_rows = false;             // and the axis before it every row
-  std::vector<std::byte> extrapolation;  // a run of the extrapolation value
-  size_t first = 0;                      // axis that is resized first
-  int64_t leading = 1;                   // positions of the axes before it; of axis 0 if there are none
+  bool doubles = false;                  // the last axis repeats each element twice
+  bool doubles_rows = false;             // and the axis before it each row
+  std::vector<std::byte> extrapolation;  // one run of the extrapolation value
+  size_t first = 0;                      // the first axis that is resized
+  int64_t leading = 1;                   // positions of the axes before `first`; of axis 0 if there are none
   double leading_ns = 0;
   uint32_t output = 0;
 };
@@ -35,7 +35,7 @@ void pick_elements(const AxisTaps& axis, const T* in, T* out) {
   for (int64_t i = 0; i < axis.out; ++i) out[i] = in[index[i]];
 }
 
-// Every element of a row twice, in each of the results: by vectors, the last of which may overlap the one before.
+// Repeats each element of a row twice, in each of the results. The last vector may overlap the one before.
 template <class T, class... Rows>
 void double_elements(const T* in, int64_t n, Rows*... out) {
   constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(T));
@@ -56,12 +56,12 @@ void double_elements(const T* in, int64_t n, Rows*... out) {
   }
 }
 
-// Whether rows consist of single elements, none of them outside.
+// Whether rows consist of single elements, and none of them is outside.
 bool is_plain(const NearestState& s, const AxisTaps& axis) {
   return axis.is_outside.empty() && (s.run == 1 || s.run == 2 || s.run == 4 || s.run == 8);
 }
 
-// Calls f with a zero of an integer as wide as an element of a plain row.
+// Calls f with a zero of an integer type as wide as an element of a plain row.
 template <class F>
 void with_element(const NearestState& s, F f) {
   s.run == 1 ? f(uint8_t()) : s.run == 2 ? f(uint16_t()) : s.run == 4 ? f(uint32_t()) : f(uint64_t());
@@ -75,7 +75,7 @@ void copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char*
   });
 }
 
-// Positions [begin, end) of the last axis but one of the input.
+// Repeats rows [begin, end) of the input.
 void double_rows(const NearestState& s, const char* in, char* out, int64_t begin, int64_t end) {
   const size_t last = s.axes.size() - 1;
   with_element(s, [&]<class T>(T) {
@@ -86,7 +86,7 @@ void double_rows(const NearestState& s, const char* in, char* out, int64_t begin
   });
 }
 
-// Elements [begin, end) of an axis of the result.
+// Computes elements [begin, end) of an axis of the result.
 void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end,
                   StopPoll& stop) {
   const AxisTaps& a = s.axes[axis];
@@ -121,7 +121,7 @@ uint32_t run_nearest(const void* state, void* const* slots, const uint32_t* oper
   if (s.axes.empty()) {
     return unless_stopped(copy_in_pieces(out, in, s.run));
   }
-  // The leading axes that stay as they are (batch and channels) are walked as one.
+  // Leading axes that do not change (batch and channels) are walked as one.
   parallel_for(s.leading, s.leading_ns, [&](int64_t begin, int64_t end, int) {
     StopPoll stop;
     if (s.first == 0) return copy_nearest(s, 0, in, out, begin, end, stop);

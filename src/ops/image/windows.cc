@@ -1,4 +1,4 @@
-// Operators that put windows back into images: MaxUnpool and Col2Im.
+// MaxUnpool and Col2Im, which add windows to images.
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 using tensor_ops::Bytes;
 
-// Attribute `name` with one value per axis (twice as many for pads), or the default for each.
+// Attribute `name` with one value per axis (two for pads), or the default for each.
 Result<Ints> per_axis(const ir::Attributes& attributes, const char* name, size_t count, int64_t otherwise) {
   const ir::Attribute* a = attributes.find(name);
   if (!a) return Ints(count, otherwise);
@@ -138,7 +138,8 @@ Result<Geometry> geometry_of(const ir::Attributes& attributes, size_t rank) {
   return g;
 }
 
-// How often the block fits along each axis of the image; an error unless the input has a column for every position.
+// The number of positions of the block along each axis of the image. Errors: the input does not have a column for each
+// position.
 Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& block, int64_t columns) {
   if (block.size() != image.size() || image.empty()) {
     return error(Code::kInvalidArgument, "block_shape has {} axes, expected those of the image, {}", block.size(),
@@ -211,14 +212,14 @@ struct Col2ImState {
   int64_t planes = 0;  // batches x channels
   int64_t columns = 1, plane = 1;
   size_t width = 0, out_bytes = 0;
-  Dims block, counts;  // offsets within a block; positions of the block, the last axis included
+  Dims block, counts;  // offsets within a block; positions of the block, also along the last axis
   Dims image, image_strides;
   Geometry geometry;
   tensor_ops::CombineRow add = nullptr;
 };
 
-// One offset within the block: its row of columns is added to the image, a run along the last axis at a time. False: it
-// was told to stop.
+// Adds the columns of one offset within the block to the image, a run along the last axis at a time. False: the work is
+// to stop.
 bool add_offset(const Col2ImState& s, const int64_t* offset, const char* columns, char* image, StopPoll& stop) {
   constexpr double kRunNs = 10, kColumnNs = 2;
   const size_t last = s.geometry.rank - 1;

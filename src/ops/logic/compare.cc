@@ -10,7 +10,7 @@ constexpr TypeSet kFloatsDownTo8Bits = tensors(
     ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16,
     ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
 
-// Contents of comparisons of sizes: 1 and 0, or unknown.
+// Symbolic contents of comparisons: 1, 0 or unknown.
 Dim is_less(const Dim& a, const Dim& b) {
   if ((b - a).lower_bound().value_or(0) > 0) return int64_t{1};
   return (a - b).lower_bound().value_or(-1) >= 0 ? Dim(int64_t{0}) : Dim();

@@ -1,4 +1,4 @@
-// Equal and Where, strings included.
+// Equal and Where, also for strings.
 
 #include "op/elementwise_records.h"
 #include "op/op_def.h"
@@ -26,7 +26,7 @@ Status infer_equal(InferContext& ctx) {
   return {};
 }
 
-// Strings come here; numbers go through prepare.
+// Only for strings; prepare handles numbers.
 Status compute_equal(ComputeContext& ctx) {
   const Tensor& a = ctx.tensor(0);
   const Tensor& b = ctx.tensor(1);
@@ -107,7 +107,7 @@ Status prepare_where(PrepareContext& ctx) {
   return prepare_elementwise(ctx, kernels::ElementwiseOp::kWhere);
 }
 
-// Strings come here; everything else goes through prepare.
+// Only for strings; prepare handles all else.
 Status compute_where(ComputeContext& ctx) {
   const Tensor& condition = ctx.tensor(0);
   const Tensor& x = ctx.tensor(1);

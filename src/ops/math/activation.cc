@@ -150,7 +150,8 @@ TREADLE_OP(Tanh, "") {
 }
 
 TREADLE_OP(ThresholdedRelu, "") {
-  op.since(1).in("X", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloats);  // an experiment, alike
+  // An experimental version with the same function
+  op.since(1).in("X", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloats);
   op.since(10);
   op.since(22).type("T", types::kFloatsBf16);
   unary(op, prepare_with_alpha<kernels::ElementwiseOp::kThresholdedRelu>);

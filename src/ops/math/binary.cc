@@ -24,7 +24,7 @@ bool at_least(const Dim& d, int64_t bound) {
   return low && *low >= bound;
 }
 
-// Div truncates and Dim floors: the same unless the signs differ.
+// Div truncates and Dim's division floors: the same unless the signs differ.
 Dim divide(const Dim& a, const Dim& b) {
   if (a.is_known() && b.is_known() && b.value() != 0 && b.value() != -1) return a.value() / b.value();
   return at_least(a, 0) && at_least(b, 1) ? floor_div(a, b) : Dim::unknown();
@@ -48,8 +48,7 @@ Status prepare_mod(PrepareContext& ctx) {
   return prepare_elementwise(ctx, fmod ? kernels::ElementwiseOp::kFmod : kernels::ElementwiseOp::kMod);
 }
 
-// The slope broadcasts to x and never the other way round. Before opset 7 a slope of one dimension belongs to x's
-// channels (axis 1).
+// The slope broadcasts to x, never x to the slope. Before opset 7 a vector of slopes belongs to x's channels (axis 1).
 int64_t slope_axis(int version, int64_t x_rank, int64_t slope_rank) {
   return version < 7 && slope_rank == 1 && x_rank >= 2 ? 1 : x_rank - slope_rank;
 }
@@ -77,7 +76,7 @@ Status prepare_prelu(PrepareContext& ctx) {
                              slope_axis(ctx.version(), ctx.inputs[0].rank(), ctx.inputs[1].rank()));
 }
 
-// Versions before 7 take a vector of slopes for the channels.
+// Versions before 7 have a vector of slopes for the channels.
 Status slope_axes(AxisContext& c) {
   if (!c.runs_along(0)) return looks_along("its slopes alone run along it");
   const bool by_channel = c.version() < 7 && c.rank(1) == 1 && !c.size(1, 0).is_known(1);
@@ -114,7 +113,7 @@ bool has_integer_zero(const Tensor& t) {
   }
 }
 
-// Constants of some size are not searched each time somebody asks.
+// Larger constants are not searched.
 constexpr int64_t kMaxDivisors = 4096;
 
 bool divides_by_constants(const ir::Node& node) {

@@ -13,7 +13,7 @@ namespace treadle {
 
 namespace {
 
-// Version 1 names the type, later ones number it.
+// Version 1 has a name for the type, later versions a number.
 ElementType target(const ir::Attributes& attributes) {
   const ir::Attribute* to = attributes.find("to");
   if (!to) return ElementType::kUndefined;
@@ -40,7 +40,7 @@ Status infer_to(InferContext& ctx, ElementType to) {
   } else {
     ctx.set_output(0, to);
   }
-  // Sizes pass through conversions.
+  // Known contents pass through conversions.
   if (wants_small_reals(ctx)) {
     std::optional<Shape> known = small_reals(ctx, 0);
     if (!known) known = small_dims(ctx, 0);
@@ -93,7 +93,7 @@ struct CastState {
   size_t count;
 };
 
-// CastLike has an operand more than Cast: kOut is where the result is.
+// CastLike has one operand more than Cast: kOut is the number of the result.
 template <size_t kOut>
 uint32_t run_copy(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const CastState*>(state);
@@ -117,7 +117,7 @@ uint32_t run_steps(const void* state, void* const* slots, const uint32_t* operan
 
 template <size_t kOut>
 KernelFn kernel_for(const kernels::TileConverter& converter, size_t count) {
-  constexpr size_t kMany = size_t{1} << 20;  // long enough to be stopped in between
+  constexpr size_t kMany = size_t{1} << 20;  // longer copies ask in between whether to stop
   if (converter.step_count == 0) return run_copy<kOut>;
   const bool one_step = converter.step_count == 1 || converter.direct != nullptr;
   return one_step && count < kMany ? run_one_step<kOut> : run_steps<kOut>;
@@ -142,7 +142,7 @@ Status prepare_cast(PrepareContext& ctx) {
   return {};
 }
 
-// Strings on either side come here.
+// Only for strings, on either side.
 Status compute_cast(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const ElementType to = ctx.inputs.size() > 1 ? ctx.tensor(1).type() : target(ctx.attributes());
@@ -150,7 +150,7 @@ Status compute_cast(ComputeContext& ctx) {
   return cast_strings(x, *out, cast_options(ctx.attributes()));
 }
 
-// Of the second operand only the type counts.
+// Only the type of the second operand counts.
 Status cast_like_axes(AxisContext& c) {
   return c.runs_along(0) ? c.give(0, c.in(0)) : axes::only_first(c);
 }

@@ -1,4 +1,4 @@
-// CDist: the distances between all rows of two matrices, as sums of squared differences or the roots of these.
+// CDist: distances between all rows of two matrices, as sums of squared differences or their square roots.
 
 #include <cmath>
 
@@ -42,7 +42,7 @@ struct Distances {
   bool rooted = false;
 };
 
-// B lies in scratch column by column, so that a step along a row of A adds to all distances from that row.
+// Scratch has B transposed, so that a step along a row of A adds to the distances from that row to all rows of B.
 template <class T>
 uint32_t run_cdist(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const Distances*>(state);
@@ -83,7 +83,7 @@ Status prepare_cdist(PrepareContext& ctx) {
   return {};
 }
 
-// Rows of either are an axis of the result.
+// Rows of either operand are an axis of the result.
 Status distance_axes(AxisContext& c) {
   if (c.runs_along(0) && c.runs_along(1)) return looks_along("all of its rows meet all others");
   const size_t i = c.runs_along(0) ? 0 : 1;

@@ -1,4 +1,4 @@
-// Clip: bounds are attributes before opset 11, optional scalar inputs from then on (op/clip_bounds.h).
+// Clip: bounds are attributes before opset 11, and optional scalar inputs from then on (op/clip_bounds.h).
 
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
@@ -14,7 +14,7 @@ constexpr uint32_t kNoOperand = ~uint32_t{0};
 
 struct ClipState {
   kernels::ElementwisePlan plan;
-  // Operands of the bounds; those that are no operands lie in `constants`, in x's type.
+  // Operand numbers of the bounds. Bounds that are not operands are in `constants`, in x's type.
   uint32_t low = kNoOperand, high = kNoOperand, output = 0;
   bool has_low = false, has_high = false;
   alignas(8) std::byte constants[2][8];
@@ -79,7 +79,7 @@ Status prepare_clip(PrepareContext& ctx) {
   return {};
 }
 
-// Min(Max(x, low), high), where the bounds are inputs.
+// Min(Max(x, low), high), if the bounds are inputs.
 bool expand_clip(LowerContext& ctx) {
   const Type& x = ctx.type(0);
   if (ctx.version() < kClipTakesBoundsSince) return false;
@@ -87,7 +87,8 @@ bool expand_clip(LowerContext& ctx) {
   ir::Value* result = ctx.input(0);
   for (const size_t i : {1, 2}) {
     if (!ctx.has_input(i) && left_out == 0) continue;
-    if (ctx.has_input(i) && ctx.type(i).shape.size() > x.shape.size()) return false;  // [1] to a scalar
+    // [1] with a scalar x would change the rank
+    if (ctx.has_input(i) && ctx.type(i).shape.size() > x.shape.size()) return false;
     ir::Value* bound = ctx.has_input(i) ? ctx.input(i) : ctx.number(i == 1 ? -left_out : left_out, x.element);
     result = ctx.call(i == 1 ? "Max" : "Min", {result, bound});
   }

@@ -1,5 +1,5 @@
-// DynamicTimeWarping: the cheapest way through a matrix of costs from its first to its last element, a step at a time
-// down, to the right, or both.
+// DynamicTimeWarping: the cheapest path through a matrix of costs from its first to its last element, with steps down,
+// right, or both.
 
 #include <limits>
 
@@ -31,10 +31,10 @@ struct Costs {
   int64_t rows, columns;
 };
 
-// How the cheapest way comes to each element. Of equal ways the one from the left is taken.
+// The last step of the cheapest path to each element. Of equal paths, the one from the left is taken.
 bool find_steps(const Costs& costs, CountedVector<Step>& steps) {
   constexpr float kNone = std::numeric_limits<float>::infinity();
-  // What the ways to the row above cost, from before its first element on, and those to this row.
+  // Costs of the paths to the elements of the row above, with one element in front, and of this row.
   CountedVector<float> above(static_cast<size_t>(costs.columns) + 1, kNone), row(above);
   above[0] = 0;
   StopPoll stop;
@@ -66,7 +66,7 @@ Status compute_warping(ComputeContext& ctx) {
   struct Place {
     int32_t row, column;
   };
-  CountedVector<Place> way;  // from its end
+  CountedVector<Place> way;  // from the end
   for (int64_t i = costs.rows - 1, j = costs.columns - 1; i >= 0 && j >= 0;) {
     way.push_back({static_cast<int32_t>(i), static_cast<int32_t>(j)});
     const Step step = steps[static_cast<size_t>(i * costs.columns + j)];

@@ -1,6 +1,6 @@
-// Einsum. Operands are taken from left to right: what no later term needs is summed away, then the next operand comes
-// in by a product of stacks of matrices (labels of both that are not needed any more are summed over: k), or by an
-// elementwise product where nothing is summed. A copy brings labels into order only where strides cannot.
+// Einsum. Operands are taken from left to right. Labels that no later term needs are summed first. Then the next
+// operand is combined by a stack of matrix products, which sum over shared labels that are no longer needed (k), or by
+// an elementwise product if nothing is summed. A copy reorders labels only if strides cannot.
 
 #include <algorithm>
 #include <numeric>
@@ -61,10 +61,10 @@ Status infer_einsum(InferContext& ctx) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Where a value lies: in an input, in scratch, or in the result.
+// The location of a value: an input, scratch, or the result.
 struct Place {
   enum Kind : uint8_t { kInput, kScratch, kResult } kind = kScratch;
-  size_t at = 0;  // which input, or the offset
+  size_t at = 0;  // number of the input, or offset
 };
 
 struct Step {
@@ -76,7 +76,7 @@ struct Step {
   StackedGemm gemm;
 };
 
-// A value on its way: each label once, with its size and stride.
+// An intermediate value: each label once, with its size and stride.
 struct Term {
   Place place;
   Labels labels;
@@ -123,7 +123,7 @@ class Builder {
  private:
   size_t width() const { return byte_width(wide_); }
 
-  // Sizes of labels; 1 gives way to what other operands have.
+  // Sets the sizes of labels; 1 is replaced by the size in other operands.
   void set_sizes() {
     std::fill(std::begin(sizes_), std::end(sizes_), 1);
     for (size_t i = 0; i < equation_.inputs.size(); ++i) {
@@ -134,7 +134,7 @@ class Builder {
     }
   }
 
-  // Is `l` in the output or in an input from `from` on?
+  // Whether `l` is in the output or in an input from `from` on.
   bool needed(Label l, size_t from) const {
     auto in = [l](const Labels& labels) { return std::find(labels.begin(), labels.end(), l) != labels.end(); };
     for (size_t i = from; i < equation_.inputs.size(); ++i) {
@@ -152,7 +152,7 @@ class Builder {
       const Label l = equation_.inputs[i][d];
       const int64_t stride = ctx_.inputs[i].dims[d] == 1 ? 0 : operand.strides[d];
       if (const size_t at = term.find(l); at < term.labels.size()) {
-        term.strides[at] += stride;  // a label twice: the diagonal
+        term.strides[at] += stride;  // a label twice means the diagonal
       } else {
         term.add(l, sizes_[l], stride);
       }
@@ -215,12 +215,12 @@ class Builder {
     return sum_if(term, [&](Label l) { return !needed(l, next); });
   }
 
-  // Labels of `next` that nothing else needs.
+  // Sums over labels of `next` that nothing else needs.
   Status sum_private(const Term& acc, Term& next, size_t i) {
     return sum_if(next, [&](Label l) { return !acc.has(l) && !needed(l, i + 1); });
   }
 
-  // acc times next; labels that nothing from operand `later` on needs are summed over.
+  // Multiplies acc by next, and sums over labels that neither the output nor operands from `later` on need.
   Result<Term> combine(Term& acc, Term& next, size_t later) {
     TREADLE_TRY(sum_if(acc, [&](Label l) { return !next.has(l) && !needed(l, later); }));
     Labels batch, m, k, n;
@@ -253,7 +253,7 @@ class Builder {
                                         {wide_, out.strides});
   }
 
-  // The stride with which one walks through all labels of the group as through one dimension; false if there is none.
+  // Finds a single stride that walks all labels of the group as one dimension; false if there is none.
   bool fuse(const Term& term, const Labels& group, int64_t& size, int64_t& stride) const {
     size = 1;
     stride = 1;
@@ -267,7 +267,7 @@ class Builder {
     return true;
   }
 
-  // Makes both groups walkable, copying the term into [batch, first, second] if need be.
+  // Gives both groups a single stride, by copying the term to [batch, first, second] if necessary.
   Status arrange(Term& term, const Labels& batch, const Labels& first, const Labels& second) {
     int64_t size, stride;
     if (fuse(term, first, size, stride) && fuse(term, second, size, stride)) return {};

@@ -16,7 +16,7 @@ int label_of(char c) {
   return -1;
 }
 
-// Labels of one term; `ellipsis` dimensions stand for "...".
+// Parses the labels of one term; `ellipsis` is the number of dimensions for "...".
 Status parse_term(std::string_view text, std::string_view term, int64_t ellipsis, Labels& labels) {
   bool seen = false;
   for (size_t i = 0; i < term.size(); ++i) {

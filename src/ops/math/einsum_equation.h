@@ -1,5 +1,5 @@
 #pragma once
-// The equation of Einsum, parsed: which label stands for which dimension.
+// The parsed equation of Einsum: the label of each dimension.
 
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace treadle::einsum {
 
-// Letters are 0 to 51, the dimensions of the ellipsis 52 and up, counted from the last one.
+// Letters are 0 to 51. Dimensions of the ellipsis are 52 and up, counted from the last one.
 using Label = int8_t;
 using Labels = InlineVector<Label, 8>;
 inline constexpr Label kEllipsis = 52;
@@ -18,8 +18,8 @@ struct Equation {
   Labels output;
 };
 
-// ranks[i]: of input i. Blanks are ignored. Without "->", the output has the ellipsis and then, in alphabetical order,
-// the letters that occur once.
+// ranks[i]: rank of input i. Spaces are ignored. Without "->", the output has the ellipsis followed by the letters that
+// occur once, in alphabetical order.
 Result<Equation> parse(std::string_view text, std::span<const int64_t> ranks);
 
 }  // namespace treadle::einsum

@@ -1,4 +1,4 @@
-// Erf; its first version takes integers too.
+// Erf. Its first version takes integers too.
 
 #include "kernels/convert.h"
 #include "op/elementwise.h"
@@ -8,7 +8,7 @@ namespace treadle {
 
 namespace {
 
-// Integers: computed in double and truncated.
+// Integers are computed in double and truncated.
 struct IntegerErf {
   kernels::TileConverter to_double, from_double;
   kernels::ElementwisePlan plan;

@@ -10,7 +10,7 @@ namespace treadle {
 
 namespace {
 
-// About what an element takes in a pass over the numbers.
+// Estimated time of an element in a pass.
 constexpr double kElementNs = 2;
 constexpr double kRootNs = 40;
 constexpr size_t kPiece = size_t{1} << 16;

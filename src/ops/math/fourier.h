@@ -1,5 +1,5 @@
 #pragma once
-// Discrete Fourier transforms of any length, in double.
+// Discrete Fourier transforms of any length in double.
 
 #include <complex>
 #include <cstddef>
@@ -10,21 +10,20 @@
 
 namespace treadle {
 
-// Lengths that are powers of two by halving; others as a convolution over a power of two (Bluestein).
+// A power of two is transformed by halving, other lengths by a convolution over a power of two (Bluestein).
 class Fourier {
  public:
   using Complex = std::complex<double>;
 
-  // At most kMostLength. Takes as long as some transforms, and may be stopped, however it is prepared: then it is not
-  // complete, and worth nothing. Throws MemoryRefused.
+  // At most kMostLength. The constructor takes as long as some transforms. If it is told to stop, the object is
+  // incomplete and must not be used. Throws MemoryRefused.
   explicit Fourier(size_t length);
   static constexpr size_t kMostLength = size_t{1} << 40;
 
   bool is_complete() const { return is_complete_; }
   size_t length() const { return length_; }
   size_t work_size() const { return inner_ ? inner_->length_ : 0; }
-  // In place, without scaling; `inverse` turns the other way round. `work`: work_size() elements. False: it was told to
-  // stop.
+  // Transforms in place, without scaling. `work`: work_size() elements. False: the work is to stop.
   bool run(Complex* x, bool inverse, Complex* work, StopPoll& stop) const;
 
  private:

@@ -1,5 +1,5 @@
-// Gemm: alpha A B + beta C, both factors optionally transposed. RaggedGemm (internal) does so for the rows that lengths
-// leave.
+// Gemm: alpha A B + beta C, with both factors optionally transposed. RaggedGemm (internal): the same for those rows of
+// A that are within lengths.
 
 #include "op/gemm.h"
 
@@ -21,13 +21,13 @@ struct GemmState {
   StackedGemm gemm;
   kernels::TileConverter narrow;
   bool narrows = false, has_bias = false, keeps = false;
-  uint32_t output = 0;     // operand of the result; scratch and what the product keeps follow it
+  uint32_t output = 0;     // operand number of the result; scratch and kept memory follow
   size_t wide_result = 0;  // offset in scratch
   size_t count = 0;
-  int64_t entries = 0;  // of a batch (RaggedGemm)
+  int64_t entries = 0;  // batch entries (RaggedGemm)
 };
 
-// Rows are steps of a batch: those behind the longest entry are zeros.
+// Rows are steps of batch entries. Rows behind the longest entry are zeros.
 int64_t used_rows(const GemmState& s, const void* lengths) {
   const auto* values = static_cast<const int64_t*>(lengths);
   const int64_t longest = s.entries == 0 ? 0 : *std::max_element(values, values + s.entries);
@@ -211,7 +211,7 @@ TREADLE_OP(Gemm, "") {
       .work(gemm_work);
 }
 
-// A [steps * entries, k], lengths [entries]: rows of steps beyond all lengths are zeros.
+// A [steps * entries, k], lengths [entries]: rows of steps behind all lengths are zeros.
 TREADLE_OP(RaggedGemm, "treadle") {
   op.since(1)
       .in("A", "T")

@@ -1,4 +1,4 @@
-// Identity, of any value, and BitCast.
+// Identity of any value, and BitCast.
 
 #include <cstring>
 
@@ -61,7 +61,7 @@ Status infer_bit_cast(InferContext& ctx) {
   return {};
 }
 
-// In memory, elements below 8 bits take a byte each: signed ones sign-extended, others with zeros above.
+// Elements narrower than 8 bits take a byte in memory: signed ones sign-extended, others zero-extended.
 struct NarrowState {
   size_t count;
   int shift;

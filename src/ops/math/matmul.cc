@@ -1,5 +1,5 @@
-// MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column. In its
-// permuted form it reads the axes of its operands in another order.
+// MatMul: stacks of matrices, broadcast by numpy's rule. A vector on the left is a row, on the right a column.
+// PermutedMatMul reads the axes of its operands in another order.
 
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
@@ -17,17 +17,17 @@ namespace {
 struct MatMulState {
   WideOperand a, b;
   StackedGemm gemm;
-  kernels::TileConverter narrow;    // of the result; no steps: written in place
+  kernels::TileConverter narrow;    // of the result; no steps: the result is written in place
   size_t wide_result = 0;           // offset in scratch
   size_t count = 0;                 // elements of the result
-  bool keeps = false;               // operand 4 is what the product keeps
-  const int64_t* perm_a = nullptr;  // the order in which axes are read; null: as they are
+  bool keeps = false;               // operand 4 is kept memory
+  const int64_t* perm_a = nullptr;  // the order in which axes are read; null: unchanged
   const int64_t* perm_b = nullptr;
 };
 
 constexpr const char* kPermutations[] = {"perm_a", "perm_b"};
 
-// The order in which operand i's axes are read; null: as they are. Of attributes, which outlive what is prepared.
+// The order in which operand i's axes are read; null: unchanged. It points into attributes, which outlive the kernel.
 const int64_t* axes_of(const PrepareContext& ctx, size_t i) {
   const auto axes = ctx.attributes().get_ints(kPermutations[i]);
   return axes.empty() ? nullptr : axes.data();
@@ -89,7 +89,7 @@ Problem describe(const Operand& a, const Dims& a_strides, const Operand& b, cons
   return p;
 }
 
-// Sizes of the result; false where the operands' do not fit each other.
+// Sizes of the result; false if the operands do not fit each other.
 bool fit(const Operand& a, const Operand& b, Dims& out) {
   const size_t a_rank = a.dims.size(), b_rank = b.dims.size();
   if (a.dims[a_rank - 1] != b.dims[b_rank > 1 ? b_rank - 2 : 0]) return false;
@@ -116,7 +116,7 @@ Operand permuted(const Operand& x, const int64_t* axes) {
   return result;
 }
 
-// Of operands that are read as they are stored.
+// For operands that are read as they are stored.
 bool resize_product(void* state, ResizeContext& ctx) {
   auto& s = *static_cast<MatMulState*>(state);
   Operand reordered[2];
@@ -279,7 +279,7 @@ TREADLE_OP(MatMul, "") {
       .work(work::matrix_product<0>);
 }
 
-// What opt::fuse_transposes makes of a MatMul of transposed operands.
+// Made by opt::fuse_transposes from a MatMul of transposed operands.
 TREADLE_OP(PermutedMatMul, "treadle") {
   op.since(1)
       .in("A", "T")

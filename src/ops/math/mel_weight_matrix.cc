@@ -1,4 +1,4 @@
-// MelWeightMatrix: triangular filters, evenly spaced in mel, that turn a spectrogram's bins into mel bins.
+// MelWeightMatrix: triangular filters, evenly spaced in mel, which turn a spectrogram's bins into mel bins.
 
 #include <algorithm>
 #include <cmath>
@@ -47,11 +47,11 @@ Status infer_mel(InferContext& ctx) {
 
 struct MelState {
   int64_t rows = 0, bins = 0, length = 0;
-  int64_t edges() const { return bins + 2; }  // a bin lies between the first and the third of three
+  int64_t edges() const { return bins + 2; }  // bin i lies between edges i and i + 2
   kernels::TileConverter number[5], narrow;
 };
 
-// The spectrogram bin of the i-th of bins + 2 points from the lower to the upper edge.
+// The spectrogram bin of edge i of `edges()` evenly spaced ones.
 double edge_bin(const MelState& s, const double* number, int64_t i) {
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(number[kLower]), step = (mel(number[kUpper]) - low) / static_cast<double>(s.bins + 2);
@@ -78,7 +78,7 @@ uint32_t run_mel(const void* state, void* const* slots, const uint32_t* operands
     for (int64_t j = begin; j < end; ++j) edges[j] = edge_bin(s, number, j);
   };
   if (!in_pieces(s.edges(), kEdgeNs, stop, fill_edges)) return fail(KernelError::kStopped);
-  // Row by row: columns of a large table lie in a page each.
+  // Row by row: each element of a column of a large table is in another page.
   const auto fill_weights = [&](int64_t begin, int64_t end) {
     for (int64_t at = begin, i = at / s.bins, j = at % s.bins; at < end; ++at) {
       table[at] = weight(static_cast<double>(i), edges[j], edges[j + 1], edges[j + 2]);
@@ -98,7 +98,7 @@ Status prepare_mel(PrepareContext& ctx) {
   s->length = ctx.int64s(kLength)[0];
   for (size_t i = 0; i < 5; ++i) s->number[i] = kernels::make_converter(ctx.inputs[i].type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, y.type);
-  // Of more than there are bytes the output finds no memory before the scratch is looked at.
+  // With more numbers than this size can count, the output already finds no memory.
   const size_t numbers = static_cast<size_t>(y.element_count()) + static_cast<size_t>(s->edges());
   ctx.scratch_bytes = std::max<size_t>(numbers * sizeof(double), 64);
   ctx.set_kernel(run_mel, s);

@@ -1,4 +1,4 @@
-// Pow: base and exponent may differ in type; the result has the type of the base.
+// Pow: base and exponent may differ in type; the result has the base's.
 
 #include "kernels/convert.h"
 #include "op/elementwise.h"
@@ -19,7 +19,7 @@ Dim power(const Dim& base, const Dim& exponent) {
   return product;
 }
 
-// Squares are the bulk of all powers in models.
+// Most powers in models are squares.
 bool is_constant_two(const Operand& exponent) {
   if (!exponent.constant || exponent.element_count() != 1) return false;
   double value = 0;
@@ -49,7 +49,7 @@ Status prepare_square(PrepareContext& ctx) {
   return {};
 }
 
-// An integer base with an exponent that may be a fraction: powers in double, truncated.
+// An integer base with a floating-point exponent: computed in double, truncated.
 struct FractionState {
   kernels::TileConverter to_double;
   size_t base_count;

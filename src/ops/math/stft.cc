@@ -21,7 +21,7 @@ namespace {
 
 using Complex = Fourier::Complex;
 
-// One transform per line: how lines are read, transformed and written.
+// Transforms of lines: how each line is read, transformed and written.
 struct Lines {
   explicit Lines(size_t length) : fourier(length) {}
 
@@ -30,7 +30,7 @@ struct Lines {
   size_t x_count = 0, y_count = 0;  // elements
   int64_t parts_in = 1, parts_out = 2;
   bool inverse = false, mirrored = false;  // mirrored: only the first half of the spectrum is given
-  size_t x_at = 0, y_at = 0, line_at = 0, work_at = 0, window_at = 0;  // in scratch
+  size_t x_at = 0, y_at = 0, line_at = 0, work_at = 0, window_at = 0;  // offsets in scratch
 
   size_t plan_scratch(size_t window) {
     ScratchLayout scratch;
@@ -45,7 +45,7 @@ struct Lines {
 
 constexpr double kElementNs = 2;
 
-// Every element counts from the line's beginning in steps of complex numbers.
+// `step`: distance between elements of the line, in complex numbers.
 void read_line(const Lines& s, const double* x, size_t given, size_t step, Complex* line, StopPoll& stop) {
   const auto parts = static_cast<size_t>(s.parts_in);
   const size_t n = s.fourier.length();
@@ -74,7 +74,7 @@ DftAttributes read_dft(const ir::Attributes& a) {
   return {a.get_int("inverse", 0) != 0, a.get_int("onesided", 0) != 0};
 }
 
-// The axis: an attribute before version 20, an input from there on; nullopt while unknown.
+// The axis: an attribute before version 20, then an input; nullopt if unknown.
 template <class Context>
 Result<std::optional<size_t>> dft_axis(const Context& ctx, size_t rank) {
   int64_t axis = ctx.attributes().get_int("axis", ctx.version() < 20 ? 1 : -2);
@@ -141,7 +141,7 @@ struct DftState {
   explicit DftState(size_t length) : lines(length) {}
 
   Lines lines;
-  AxisView x, y;  // without the parts
+  AxisView x, y;  // without the axis of real and imaginary parts
   uint32_t output = 0;
 };
 
@@ -206,7 +206,7 @@ Status prepare_dft(PrepareContext& ctx) {
 
 enum StftInput : size_t { kSignal, kStep, kWindow, kFrame };
 
-// A positive number that input i holds; unknown while that is not known.
+// The positive number in input i; unknown if its contents are.
 Result<Dim> read_size(const InferContext& ctx, size_t i, std::string_view what) {
   const auto given = ctx.dims_value(i);
   if (!given) return Dim::unknown();
@@ -216,7 +216,7 @@ Result<Dim> read_size(const InferContext& ctx, size_t i, std::string_view what) 
   return (*given)[0];
 }
 
-// Without its last axis, which the specification demands, a signal is real.
+// A signal is real if it lacks the last axis, which the specification requires.
 bool is_signal(const Shape& x) {
   if (x.size() == 2) return true;
   return x.size() == 3 && (!x[2].is_known() || x[2].value() == 1 || x[2].value() == 2);

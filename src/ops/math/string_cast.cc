@@ -17,12 +17,12 @@ std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-  // from_chars knows no plus sign.
+  // from_chars does not accept a plus sign.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+') text.remove_prefix(1);
   return text;
 }
 
-// "0x1.8p3", which from_chars does not take with its prefix.
+// "0x1.8p3", whose prefix from_chars does not accept.
 bool is_hexadecimal(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') && text[2] != '-';
@@ -42,7 +42,7 @@ bool parse(std::string_view text, T& value) {
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (stop != end || text.empty()) return false;
   if constexpr (std::is_floating_point_v<T>) {
-    if (code == std::errc::result_out_of_range) {  // too large or too small: what strtod makes of it
+    if (code == std::errc::result_out_of_range) {  // too large or too small: the result of strtod
       value = static_cast<T>(std::strtod(std::string(text).c_str(), nullptr));
       return true;
     }
@@ -58,7 +58,7 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
   return true;
 }
 
-// Into `out`, one element of type `to`.
+// Parses one element of type `to` into `out`.
 bool parse_element(std::string_view text, ElementType to, void* out, const kernels::CastOptions& options) {
   if (to == ElementType::kBool && (equals_ignoring_case(text, "true") || equals_ignoring_case(text, "false"))) {
     *static_cast<bool*>(out) = text.size() == 4;
@@ -81,7 +81,7 @@ bool parse_element(std::string_view text, ElementType to, void* out, const kerne
   return true;
 }
 
-// As onnxruntime writes numbers, since the specification leaves the form open: eight digits, of doubles too.
+// As onnxruntime prints numbers, since the specification leaves the form open: eight digits, for doubles too.
 std::string print_float(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value < 0 ? "-INF" : "INF";
@@ -105,7 +105,7 @@ std::string print_element(ElementType from, const void* element) {
 }  // namespace
 
 Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options) {
-  constexpr double kNumberNs = 100;  // read or printed
+  constexpr double kNumberNs = 100;  // to read or print
   const auto count = static_cast<size_t>(in.element_count());
   StopPoll stop;
   if (is_string(in.type()) && is_string(out.type())) {

@@ -26,12 +26,12 @@ Status infer_extreme(InferContext& ctx) {
   return {};
 }
 
-// acc = x0 op x1; acc = acc op x2; ...; narrow types keep acc wide, in scratch, until the last step.
+// acc = x0 op x1; acc = acc op x2; ... Narrow types keep acc in a wide type, in scratch, until the last step.
 struct FoldState {
   InlineVector<ElementwisePlan, 2> steps;
   size_t inputs = 0;
   bool wide = false;
-  ElementwisePlan divide;  // Mean: by the number of inputs
+  ElementwisePlan divide;  // Mean: divides by the number of inputs
   bool has_divide = false;
   alignas(8) std::byte divisor[8];
 };
@@ -118,7 +118,8 @@ Status prepare_mean(PrepareContext& ctx) {
   return prepare_many(ctx, ElementwiseOp::kAdd, true);
 }
 
-// Of more than two operands: two at a time, in their order. Kernels of narrow types round sums once instead.
+// More than two operands are combined two at a time, in their order. Not for narrow sums, which kernels round only
+// once.
 ir::Value* expand_fold(LowerContext& ctx, std::string_view op) {
   const bool rounds = op == "Sum" && !is_stored_as_computed(ctx.type(0).element);
   if (ctx.input_count() <= 2 || rounds) return nullptr;
@@ -133,7 +134,7 @@ bool expand_many(LowerContext& ctx) {
   return result != nullptr;
 }
 
-// The sum divided by how many there are.
+// The sum divided by the number of inputs.
 bool expand_mean(LowerContext& ctx) {
   ir::Value* sum = expand_fold(ctx, "Sum");
   if (!sum) return false;

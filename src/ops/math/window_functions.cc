@@ -47,14 +47,14 @@ struct Window {
   }
 };
 
-// Longer windows are computed anew in every run: a table would take memory that no limit of a run counts.
+// Longer windows are computed in every run: a table would take memory that no limit counts.
 constexpr int64_t kLongestTable = int64_t{1} << 16;
 constexpr int64_t kBlock = 512;
 
 struct WindowState {
   Window window;
   int64_t size = 0;
-  std::vector<double> table;  // empty where the window is long
+  std::vector<double> table;  // empty if the window is long
   kernels::TileConverter converter;
   size_t width = 0;  // bytes of an element of the result
 };

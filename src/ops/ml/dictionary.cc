@@ -10,7 +10,7 @@ namespace treadle::ml {
 
 namespace {
 
-// Equal floats have equal numbers.
+// A number that is equal for equal floats.
 int64_t number_of(double v) {
   return std::bit_cast<int64_t>(std::isnan(v) ? std::nan("") : v + 0.0);
 }

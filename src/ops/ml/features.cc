@@ -25,7 +25,7 @@ Status infer_float_table(InferContext& ctx) {
   return {};
 }
 
-// The contents change, so what is known of them does not carry over.
+// The contents change, so known contents of the input do not carry over.
 Status infer_same_table(InferContext& ctx) {
   ctx.set_output(0, ctx.input(0));
   return {};
@@ -40,12 +40,12 @@ struct Table {
   }
 };
 
-// About what a row takes.
+// Estimated time of a row.
 double row_ns(const Table& table) {
   return 2 + static_cast<double>(table.columns);
 }
 
-// One value for all columns, or one per column.
+// Checks that there is one value for all columns, or one per column.
 Status check_per_column(const InferContext& ctx, const char* name, size_t found) {
   const Shape* x = ctx.shape(0);
   const Dim columns = !x ? Dim::unknown() : x->empty() ? Dim(1) : x->back();
@@ -82,7 +82,7 @@ uint32_t run_scaler(const void* state, void* const* slots, const uint32_t* opera
   return 0;
 }
 
-// The attribute's values, one per column.
+// The attribute's values, repeated to one per column.
 std::vector<float> spread(const PrepareContext& ctx, const char* name, int64_t columns, float otherwise) {
   const auto given = ctx.attributes().get_floats(name);
   if (given.empty()) return std::vector<float>(static_cast<size_t>(columns), otherwise);

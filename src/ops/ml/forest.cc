@@ -1,4 +1,4 @@
-// Every comparison becomes "at most a threshold" and a side for NaN: "less than v" is "at most the number before v",
+// Every comparison becomes "at most a threshold", with a side for NaN. "Less than v" is "at most the number before v",
 // "greater" has its branches swapped, and membership in a set is a search tree over the intervals between its members.
 #include "ops/ml/forest.h"
 
@@ -30,15 +30,15 @@ float round_down(double v) {
   return static_cast<double>(f) > v ? std::nextafterf(f, -std::numeric_limits<float>::infinity()) : f;
 }
 
-// What is still to be written at a place: a branch, or the intervals [first, last] of a set's search tree.
+// A part that is still to be written to a place: a branch, or the intervals [first, last] of a set's search tree.
 struct Task {
   uint32_t place = 0;
   uint32_t depth = 0;
-  uint32_t parent = 0;  // the split that leads here, or kRoot; of intervals: the split whose set it is
+  uint32_t parent = 0;  // the split that leads here, or kRoot; for intervals the split with the set
   Branch branch;
   bool intervals = false;
   uint32_t first = 0, last = 0;
-  uint32_t bottom = 0;  // of intervals: the depth below which all of the set's branches count
+  uint32_t bottom = 0;  // for intervals: depth below which all of the set's branches count
 };
 constexpr uint32_t kRoot = UINT32_MAX;
 
@@ -69,7 +69,7 @@ class NodeWriter {
   bool nan_left() const { return nan_left_; }
 
  private:
-  // Where a split stands.
+  // Where a split has been written.
   struct Written {
     uint32_t place = 0;
     uint32_t parent = 0;
@@ -91,7 +91,8 @@ class NodeWriter {
     tasks_.push_back(left);
   }
 
-  // A split that one parent leads to in several ways is written once: copies of its node share what is below.
+  // If several branches of one parent lead to a split, the split is written once, and copies of its node share its
+  // subtrees.
   Status write_branch(const Task& task) {
     Written& at = written_[task.branch.index];
     if (!at.done) {
@@ -130,8 +131,8 @@ class NodeWriter {
     }
   }
 
-  // Between the bounds lie intervals that are in turn outside and inside of the set: (-inf, before(a)],
-  // (before(a), a], (a, before(b)], ...
+  // The members divide the numbers into intervals that are alternately outside and inside of the set: (-inf,
+  // before(a)], (before(a), a], (a, before(b)], ...
   void write_set(const Task& task, std::vector<double> members) {
     const uint32_t index = task.branch.index;
     std::erase_if(members, [](double m) { return std::isnan(m); });
@@ -160,7 +161,7 @@ class NodeWriter {
     Task left = task, right = task;
     left.last = middle;
     right.first = middle + 1;
-    const bool nan_inside = s.missing_is_yes != swapped;  // NaN goes where the model says, whatever it is not equal to
+    const bool nan_inside = s.missing_is_yes != swapped;  // NaN goes where the model says, although it equals no member
     const bool nan_left = left.first < left.last || (left.first % 2 == 1) == nan_inside;
     write_node(task, s.feature, bounds_[task.parent][middle], nan_left, left, right);
   }
@@ -228,7 +229,7 @@ void Forest::add_extremes(const uint32_t* leaves, size_t count, double* scores, 
   }
 }
 
-// Leaf i's weights to row i of the scores (stride 0: all to one row).
+// Adds leaf i's weights to row i of the scores (stride 0: all leaves to one row).
 void Forest::add(const uint32_t* leaves, size_t count, double* scores, size_t stride) const {
   if (aggregate == Aggregate::kMin || aggregate == Aggregate::kMax) return add_extremes(leaves, count, scores, stride);
   if (!table_.empty() && targets_ == 1) {
@@ -254,7 +255,7 @@ Status Forest::check_base() const {
 
 namespace {
 
-// A step down a tree, with seven other rows beside it.
+// A step down a tree, computed for eight rows side by side.
 constexpr double kStepNs = 2;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Tree ensembles as the operators of every version share them: comparisons as models write them, made into the one kind
-// that the walk knows, and the weights of the leaves summed up (averaged, ...) by target.
+// Tree ensembles for the operators of all versions. Comparisons are converted to the one kind that the walk knows, and
+// weights of the leaves are summed up (averaged, ...) by target.
 
 #include <memory>
 #include <mutex>
@@ -15,7 +15,7 @@ namespace treadle::ml {
 enum class Mode : uint8_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual, kMember };
 enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
-// Where a comparison leads to: a leaf, or another comparison.
+// The target of a comparison: a leaf, or another comparison.
 struct Branch {
   bool leaf = false;
   uint32_t index = 0;
@@ -26,7 +26,7 @@ struct Split {
   bool missing_is_yes = false;  // NaN counts as yes
   uint32_t feature = 0;
   double threshold = 0;
-  std::vector<double> members;  // kMember: yes for these
+  std::vector<double> members;  // kMember: yes for these numbers
   Branch yes, no;
 };
 
@@ -37,26 +37,26 @@ struct Weight {
 
 class Forest {
  public:
-  // Rows that evaluate() takes at most.
+  // Most rows per call of evaluate().
   static constexpr size_t kBlock = 64;
 
-  // Splits [0, splits.size()), each with one parent at most; roots have none. Leaf i has the weights
-  // [first_weight[i], first_weight[i + 1]), whose targets are below `targets`.
+  // Splits [0, splits.size()) have at most one parent each; roots have none. Leaf i has weights [first_weight[i],
+  // first_weight[i + 1]), whose targets are below `targets`.
   Status build(std::span<const Split> splits, std::span<const Branch> roots, std::vector<uint32_t> first_weight,
                std::vector<Weight> weights, size_t targets);
 
   Aggregate aggregate = Aggregate::kSum;
-  std::vector<double> base;  // added to the scores: none, or one for each target
+  std::vector<double> base;  // added to the scores: empty, or one for each target
   Status check_base() const;
 
   size_t targets() const { return targets_; }
   std::span<const Weight> weights() const { return weights_; }
-  // The least number of features that a row must have.
+  // The least number of features per row.
   int64_t features() const { return features_; }
 
-  // About what a row takes.
+  // Estimated time of a row.
   double row_ns() const;
-  // Scores [rows][stride] of rows [rows][features], the first targets() of each.
+  // Scores [rows][stride] of rows [rows][features]; sets the first targets() scores of each row.
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
 
@@ -67,7 +67,7 @@ class Forest {
   void add_extremes(const uint32_t* leaves, size_t count, double* scores, size_t stride) const;
   void store_weights(std::vector<uint32_t> first_weight, std::vector<Weight> weights);
 
-  // Thresholds rounded down, so that a float compares with them as it does with the doubles. Made on first use.
+  // Thresholds rounded down, so that a float compares with them as with the doubles. Made on first use.
   struct FloatNodes {
     std::once_flag once;
     std::vector<kernels::TreeNode<float>> nodes;
@@ -75,14 +75,14 @@ class Forest {
 
   size_t targets_ = 0;
   int64_t features_ = 0;
-  int64_t steps_ = 0;  // to the deepest leaves of all trees
+  int64_t steps_ = 0;  // down to the deepest leaves of all trees together
   std::vector<kernels::TreeNode<double>> nodes_;
   std::unique_ptr<FloatNodes> float_nodes_ = std::make_unique<FloatNodes>();
   std::vector<kernels::Tree> trees_;
   bool nan_left_ = false;
   std::vector<uint32_t> first_weight_;
   std::vector<Weight> weights_;
-  std::vector<double> table_;  // [leaf][target], where every leaf has each target once
+  std::vector<double> table_;  // [leaf][target], if every leaf has each target once
 };
 
 }  // namespace treadle::ml

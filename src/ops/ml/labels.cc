@@ -1,4 +1,4 @@
-// Operators that look values up: LabelEncoder, CategoryMapper and OneHotEncoder.
+// Operators that look up values: LabelEncoder, CategoryMapper and OneHotEncoder.
 
 #include <algorithm>
 #include <cmath>
@@ -14,15 +14,15 @@ namespace treadle::ml {
 
 namespace {
 
-// About what it takes to look up a key.
+// Estimated time to look up a key.
 constexpr double kFindNs = 15;
 
-// Element by element from keys to values. What is no key becomes the last value.
+// Maps keys to values, element by element. An unknown key becomes the last value.
 struct Mapping {
   Dictionary keys;
   Tensor values;
 
-  // False: it was told to stop.
+  // False: the work is to stop.
   bool run(const void* x, void* y, int64_t count) const;
 };
 
@@ -45,7 +45,7 @@ bool Mapping::run(const void* x, void* y, int64_t count) const {
   return true;
 }
 
-// The mapping of a node, or both directions of it, of which X's type chooses one.
+// The mapping of a node, or both directions of it, of which X's type selects one.
 struct Mappings {
   std::vector<Mapping> list;
 
@@ -63,7 +63,7 @@ void copy_elements(const Tensor& from, Tensor& to) {
   }
 }
 
-// Sets the last element from the attributes default_*.
+// Sets the last value from the attributes default_*.
 void set_default(const ir::Attributes& attributes, Tensor& values) {
   const int64_t last = values.element_count() - 1;
   const ir::Attribute* tensor = attributes.find("default_tensor");
@@ -104,7 +104,7 @@ Result<Mapping> make_mapping(const ir::Attributes& attributes, const Tensor& key
   return Mapping{Dictionary(keys), std::move(with_default)};
 }
 
-// Integers to strings and back.
+// Mappings from integers to strings and back.
 Result<Mappings> make_both_ways(const ir::Attributes& attributes, const Tensor& integers, const Tensor& strings) {
   Mappings both;
   TREADLE_ASSIGN(Mapping forward, make_mapping(attributes, strings, integers));
@@ -114,7 +114,7 @@ Result<Mappings> make_both_ways(const ir::Attributes& attributes, const Tensor& 
   return both;
 }
 
-// `prefix`_tensor, _strings, _int64s or _floats, whichever is there.
+// The attribute `prefix`_tensor, _strings, _int64s or _floats that is given.
 Result<Tensor> read_list(const ir::Attributes& attributes, const std::string& prefix) {
   if (const ir::Attribute* tensor = attributes.find(prefix + "_tensor")) return tensor->as_tensor();
   if (attributes.has(prefix + "_strings")) return to_tensor(attributes.get_strings(prefix + "_strings"));
@@ -207,7 +207,7 @@ Status prepare_mapping(PrepareContext& ctx) {
   return {};
 }
 
-// Where keys or values are strings.
+// Only if keys or values are strings.
 Status compute_mapping(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const Mapping* mapping = ctx.node.parsed_as<Mappings>().find(x.type());
@@ -221,10 +221,10 @@ Status compute_mapping(ComputeContext& ctx) {
 struct Categories {
   Dictionary strings, integers;
   int64_t string_count = 0, integer_count = 0;
-  bool zeros = true;  // what is no category becomes a row of zeros, else it is an error
+  bool zeros = true;  // whether an unknown category becomes a row of zeros; otherwise it is an error
 
   int64_t columns(ElementType x) const { return is_string(x) ? string_count : integer_count; }
-  // 0, or the failure of an element that is no category, which is `refuse` of its position.
+  // Returns 0, or refuse(position) for an element that is no category.
   template <class Find, class Refuse>
   uint32_t run(int64_t count, int64_t columns, float* row, Find&& find, Refuse&& refuse) const {
     if (!fill_in_pieces(row, 0, static_cast<size_t>(count * columns) * sizeof(float))) {
@@ -298,7 +298,7 @@ Status prepare_one_hot_encoder(PrepareContext& ctx) {
   return {};
 }
 
-// Where X holds strings.
+// Only if X holds strings.
 Status compute_one_hot_encoder(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const Categories& categories = ctx.node.parsed_as<Categories>();

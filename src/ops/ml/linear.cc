@@ -62,7 +62,7 @@ Result<LinearRegression> read_regression(const ir::NodeInfo& node) {
   return m;
 }
 
-// One row of coefficients tells two classes apart: its score is that of the second, by its sign.
+// One row of coefficients tells two classes apart: the sign of its score decides for the second class.
 struct LinearClassification : Linear {
   Labels labels;
 
@@ -85,9 +85,9 @@ Result<LinearClassification> read_classification(const ir::NodeInfo& node) {
   const size_t intercepts = node.attributes.get_floats("intercepts").size();
   const size_t rows = intercepts ? intercepts : std::max<size_t>(1, m.labels.size());
   TREADLE_TRY(m.read(node.attributes, rows));
-  // Rows of fewer features than there are coefficients of a class: the first class takes as many as there are features,
-  // the next class those behind them. The model logreg_iris of onnxruntime's manual, which many programs begin with, is
-  // such a model, and the specification does not say what it means.
+  // Rows with fewer features than each class has coefficients: the first class uses the first of them, as many as there
+  // are features, and the next class those behind. The specification does not cover this, but the model logreg_iris of
+  // onnxruntime's manual, with which many programs begin, needs it.
   m.least_features = 0;
   if (rows == 1 && m.labels.size() == 2) m.columns = 2;
   return m;

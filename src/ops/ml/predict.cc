@@ -21,14 +21,14 @@ double logistic(double x) {
 
 namespace {
 
-// The inverse of the error function (Winitzki's approximation, as the field uses it for probit here).
+// The inverse of the error function, by Winitzki's approximation, which onnxruntime uses for probit as well.
 double inverse_erf(double x) {
   const double log = std::log((1 - x) * (1 + x));
   const double a = 2 / (3.14159 * 0.147) + 0.5 * log;
   return std::copysign(std::sqrt(-a + std::sqrt(a * a - log / 0.147)), x);
 }
 
-// Zeros stay zeros where `keep_zeros`.
+// With `keep_zeros`, zeros stay zeros.
 void softmax(std::span<double> scores, bool keep_zeros) {
   double highest = scores.empty() ? 0 : scores[largest(scores)], sum = 0;
   for (double& s : scores) {

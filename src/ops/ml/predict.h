@@ -1,6 +1,6 @@
 #pragma once
-// What the predictors of ai.onnx.ml share: rows of features in, scores out, in double; how scores are transformed, and
-// how they choose a label.
+// Shared parts of ai.onnx.ml's predictors: rows of features in, scores out, in double; transforms of scores, and the
+// choice of a label.
 
 #include <algorithm>
 #include <span>
@@ -20,21 +20,21 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 Result<PostTransform> read_post_transform(const ir::Attributes& attributes);
 void transform(PostTransform post, std::span<double> scores);
 double logistic(double x);
-// Whether the transform takes probabilities, of which two add up to 1. Others take any number.
+// Whether the transform takes probabilities, so that two of them add up to 1. Other transforms take any numbers.
 inline bool is_of_probabilities(PostTransform post) {
   return post == PostTransform::kProbit;
 }
-// scores[0] tells two classes apart: it becomes the score of the second, and the first one's is its complement to 1, or
-// to 0.
+// scores[0] tells two classes apart: it becomes the score of the second. The score of the first is its complement to 1,
+// or its negative.
 inline void spread_score(bool probability, double* scores) {
   scores[1] = scores[0];
   scores[0] = probability ? 1 - scores[1] : -scores[1];
 }
 
-// Index of the first of the largest; 0 when empty.
+// Index of the first of the largest scores; 0 if empty.
 size_t largest(std::span<const double> scores);
 
-// The class labels of a classifier: strings or integers; without either, 0, 1, ...
+// Class labels of a classifier: strings or integers; without either 0, 1, ...
 struct Labels {
   std::vector<std::string> strings;
   std::vector<int64_t> integers;
@@ -43,7 +43,7 @@ struct Labels {
   size_t size() const { return are_strings() ? strings.size() : integers.size(); }
   int64_t integer(size_t i) const { return i < integers.size() ? integers[i] : static_cast<int64_t>(i); }
 };
-// `integers`: the attribute's name, which differs between operators.
+// `integers`: name of the attribute with integers, which differs between operators.
 Labels read_labels(const ir::Attributes& attributes, const char* integers);
 
 // X as rows of features: [N, C], or [C] as one row.
@@ -54,15 +54,15 @@ Rows rows_of(const Dims& dims);
 Dim row_count(const Shape& x);
 Status check_rows(const Shape& x, int64_t least_features = 0);
 
-// A model, parsed from a node's attributes, computes `raw` scores of each row, then finishes them: it writes `columns`
+// A model, parsed from a node's attributes, computes `raw` scores of each row. finish() turns them into `columns`
 // scores and returns the index of the label.
 //
 //   struct Model {
 //     size_t raw, columns;
 //     int64_t least_features;
-//     double row_ns() const;  // about what a row takes
-//     // Of up to kRowBlock rows; `stride` scores of each, at least max(raw, columns). Where that takes long it asks
-//     // whether to stop, and leaves the rest.
+//     double row_ns() const;  // estimated time of a row
+//     // Up to kRowBlock rows, with `stride` scores each, at least max(raw, columns). A long evaluation asks whether to
+//     // stop, and may end early.
 //     template <class T>  // float, double
 //     void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
 //     size_t finish(double* scores) const;
@@ -70,7 +70,7 @@ Status check_rows(const Shape& x, int64_t least_features = 0);
 //   };
 inline constexpr size_t kRowBlock = 64;
 
-// A model over rows of known size. Features are compared and summed up as what they are, or as doubles.
+// A model over rows of known size. Features are compared and summed in their own type if that is float, else in double.
 template <class Model>
 struct Predictor {
   const Model* model;
@@ -85,7 +85,8 @@ struct Predictor {
     return block_rows() * (scores_per_row() + (converts() ? static_cast<size_t>(rows.features) : 0));
   }
 
-  // `store(row, scores)` takes finished scores, `label(row, index)` the labels. False: it was told to stop.
+  // Calls `store(row, scores)` with finished scores, and `label(row, index)` with the label. False: the work is to
+  // stop.
   template <class Store, class Label>
   bool run(const void* x, double* scratch, Store&& store, Label&& label) const {
     constexpr double kFinishNs = 20;
@@ -129,7 +130,7 @@ inline void store_floats(const double* scores, size_t count, float* out) {
   for (size_t j = 0; j < count; ++j) out[j] = static_cast<float>(scores[j]);
 }
 
-// ---- Regressors: X -> Y [N, columns], float unless said otherwise ----
+// ---- Regressors: X -> Y [N, columns], float by default ----
 
 template <class Model>
 Status infer_regressor(InferContext& ctx) {
@@ -175,7 +176,7 @@ Status infer_classifier(InferContext& ctx) {
   return {};
 }
 
-// y: String or int64_t; y and z may be null. False: it was told to stop.
+// y: String or int64_t; y and z may be null. False: the work is to stop.
 template <class Model, class Label>
 bool classify(const Predictor<Model>& p, const void* x, Label* y, float* z, double* scratch) {
   const size_t columns = p.model->columns;
@@ -211,7 +212,7 @@ Status prepare_classifier(PrepareContext& ctx) {
   return {};
 }
 
-// Where labels are strings.
+// Only if labels are strings.
 template <class Model>
 Status compute_classifier(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);

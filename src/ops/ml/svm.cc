@@ -12,15 +12,15 @@ namespace {
 
 enum class SvmKernel : uint8_t { kLinear, kPoly, kRbf, kSigmoid };
 
-// About what a feature of a support vector takes, and what a kernel's function does.
+// Estimated times of a feature of a support vector, and of a kernel's function.
 constexpr double kTermNs = 0.3, kFunctionNs = 5;
 
 struct KernelFunction {
   SvmKernel kind = SvmKernel::kLinear;
   double gamma = 0, offset = 0, degree = 0;
 
-  // out[v] = k(x, vector v) of `count` vectors [features][count]: all of them side by side, so that the sums run in
-  // registers next to each other.
+  // out[v] = k(x, vector v) for `count` vectors, [features][count]. All are computed side by side, so that their sums
+  // stay in neighbouring registers.
   template <class T>
   void operator()(const T* x, const double* vectors, size_t features, size_t count, double* out) const {
     std::fill_n(out, count, 0.0);
@@ -88,14 +88,14 @@ std::vector<double> read_doubles(const ir::Attributes& attributes, const char* n
   return {floats.begin(), floats.end()};
 }
 
-// What both have: support vectors; without any, rows of coefficients stand in their place.
+// Shared by both: support vectors or, without any, rows of coefficients.
 struct SvmBase {
   std::vector<double> coefficients, rho;
   std::vector<double> vectors;  // [features][count]
   KernelFunction kernel;
   PostTransform post = PostTransform::kNone;
   size_t supports = 0, features = 0;
-  size_t count = 0;  // of vectors
+  size_t count = 0;  // number of vectors
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
 
@@ -110,7 +110,7 @@ struct SvmBase {
       return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
     }
     supports = static_cast<size_t>(support_count);
-    if (!supports) kernel = {};  // of a linear machine, whatever is said of kernels
+    if (!supports) kernel = {};  // a linear machine, whatever kernel the attributes name
     const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
     count = supports ? supports : rows;
     if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
@@ -159,8 +159,8 @@ Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
   return m;
 }
 
-// One against one: every pair of classes has a decision, computed over the support vectors of both; the class with
-// most decisions in its favour wins. With prob_a and prob_b, scores are probabilities by pairwise coupling.
+// One against one: every pair of classes has a decision function over the support vectors of both. The class that wins
+// most pairs is the result. With prob_a and prob_b, scores are probabilities by pairwise coupling.
 struct SvmClassification : SvmBase {
   Labels labels;
   std::vector<int64_t> per_class;
@@ -168,7 +168,7 @@ struct SvmClassification : SvmBase {
   size_t classes = 0;
 
   size_t pairs() const { return classes * (classes - 1) / 2; }
-  // Decisions of the pairs, votes for the classes, kernels of the vectors, and what couple() works with.
+  // Decisions of pairs, votes for classes, kernels of vectors, and the working memory of couple().
   size_t scratch() const { return pairs() + classes + supports + (prob_a.empty() ? 0 : 2 * classes * (classes + 1)); }
   template <class T>
   void decide(const T* x, double* scores) const;
@@ -223,7 +223,7 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
   return m;
 }
 
-// Scores: one decision per pair, then one vote count per class; linear: one score per class.
+// Scores: one decision per pair, then the votes per class. Linear: one score per class.
 template <class T>
 void SvmClassification::decide(const T* x, double* scores) const {
   if (supports == 0) {
@@ -231,7 +231,7 @@ void SvmClassification::decide(const T* x, double* scores) const {
     for (size_t c = 0; c < classes; ++c) scores[c] += rho[0];
     return;
   }
-  // Each support vector decides in every pair that its class is in, so the kernels are computed once.
+  // Each support vector is used in every pair with its class, so the kernels are computed once.
   double* votes = scores + pairs();
   double* responses = votes + classes;
   kernel(x, vectors.data(), features, count, responses);

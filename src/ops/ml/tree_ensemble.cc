@@ -1,4 +1,4 @@
-// TreeEnsemble: comparisons and leaves in lists of their own, set membership, scores of X's own type.
+// TreeEnsemble: comparisons and leaves in separate lists, set membership, scores in X's type.
 
 #include <cmath>
 
@@ -98,7 +98,7 @@ class Reader {
     return {};
   }
 
-  // One list for all sets, each ended by NaN, in the order in which the nodes stand.
+  // One list for all sets, in the order of their nodes; NaN ends each set.
   Status read_members() {
     const ir::Attribute* attribute = a_.find("membership_values");
     int64_t at = 0;

@@ -1,4 +1,4 @@
-// TreeEnsembleRegressor and TreeEnsembleClassifier: every tree leads a row to a leaf, the leaf's weights are summed up
+// TreeEnsembleRegressor and TreeEnsembleClassifier: each tree leads a row to a leaf, whose weights are summed up
 // (averaged, ...) by target or class.
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Result<uint8_t> read_mode(std::string_view name) {
   return error(Code::kInvalidModel, "attribute nodes_modes holds '{}', expected BRANCH_* or LEAF", name);
 }
 
-// Floats of an attribute, or doubles of the attribute `name`_as_tensor.
+// The floats of an attribute, or the doubles of the attribute `name`_as_tensor.
 std::vector<double> read_numbers(const ir::Attributes& attributes, const std::string& name) {
   std::vector<double> numbers;
   if (const ir::Attribute* tensor = attributes.find(name + "_as_tensor")) {
@@ -46,8 +46,8 @@ Result<Aggregate> read_aggregate(const ir::Attributes& attributes) {
   return error(Code::kInvalidModel, "attribute aggregate_function is '{}', expected SUM, AVERAGE, MIN or MAX", name);
 }
 
-// Finds nodes by the numbers of their tree and of their own. Models list trees one after the other and number a tree's
-// nodes from 0 on, nearly always.
+// Finds nodes by the numbers of their tree and of the node. Nearly all models list trees one after the other, and
+// number the nodes of a tree from 0 on.
 class NodeIndex {
  public:
   Status read(std::span<const int64_t> trees, std::span<const int64_t> ids) {
@@ -65,7 +65,7 @@ class NodeIndex {
     return {};
   }
 
-  // The position among the attributes nodes_*.
+  // The node's position in the attributes nodes_*.
   Result<uint32_t> find(int64_t tree, int64_t node) {
     if (keys_.empty() || keys_[runs_[run_]].tree != tree) {
       const auto first = [&](size_t run) { return keys_[run].tree; };
@@ -92,8 +92,8 @@ class NodeIndex {
                  node);
   }
   std::vector<Key> keys_;
-  std::vector<size_t> runs_;  // where each tree begins, and the end
-  size_t run_ = 0;            // of the last tree that was looked for
+  std::vector<size_t> runs_;  // beginnings of the trees, and the end of the last
+  size_t run_ = 0;            // of the tree that was looked for last
 };
 
 Status check_length(const char* name, size_t found, size_t expected) {
@@ -148,7 +148,7 @@ class ForestReader {
     return index_.read(trees_, ids);
   }
 
-  // Every node has at most one parent and roots have none.
+  // Checks that every node has at most one parent, and roots none.
   Status link() {
     const auto yes = a_.get_ints("nodes_truenodeids"), no = a_.get_ints("nodes_falsenodeids");
     TREADLE_TRY(check_length("nodes_truenodeids", yes.size(), trees_.size()));
@@ -172,7 +172,7 @@ class ForestReader {
     return {};
   }
 
-  // Weights of nodes that are no leaves are never reached.
+  // Weights of nodes that are not leaves are never used.
   Status read_weights(size_t targets) {
     const auto trees = a_.get_ints(prefix_ + "_treeids"), ids = a_.get_ints(prefix_ + "_nodeids");
     const auto numbers = a_.get_ints(prefix_ + "_ids");
@@ -207,7 +207,7 @@ class ForestReader {
   const ir::Attributes& a_;
   const std::string prefix_;
   std::span<const int64_t> trees_;
-  std::vector<Branch> branches_;  // by position among nodes_*
+  std::vector<Branch> branches_;  // by position in nodes_*
   std::vector<Split> splits_;
   std::vector<Branch> roots_;
   NodeIndex index_;
@@ -216,7 +216,7 @@ class ForestReader {
   std::vector<Weight> weights_;
 };
 
-// What both operators have.
+// Shared by both operators.
 struct Trees {
   Forest forest;
   PostTransform post = PostTransform::kNone;
@@ -257,8 +257,8 @@ Result<TreeRegression> read_regression(const ir::NodeInfo& node) {
   return m;
 }
 
-// Two classes whose leaves name only the first one's place: their sum is the score of the second. Without a transform
-// it is a probability if no weight is negative.
+// If the leaves of two classes name the first only, their sum is the score of the second. Without a transform it is a
+// probability if no weight is negative.
 struct TreeClassification : Trees {
   Labels labels;
   bool one_score = false, probability = true;

@@ -1,8 +1,8 @@
 // Operators that make tables of features from several tensors or from a map: FeatureVectorizer, DictVectorizer,
 // CastMap.
 //
-// A map becomes a table of one row, [1, C]: what exporters of feature pipelines count on, and what the operators behind
-// take alike for a vector of features.
+// A map becomes a table of one row, [1, C]. Exporters of feature pipelines rely on this, and the operators behind
+// accept it like a vector of features.
 
 #include <algorithm>
 #include <charconv>
@@ -22,7 +22,7 @@ namespace {
 
 // ---- FeatureVectorizer: the inputs' columns side by side ----
 
-// Columns that input i gives: as many as `inputdimensions` says (cut off, or filled up with zeros), or all.
+// How many columns input i gives: as many as `inputdimensions` says (cut off, or filled up with zeros), or all.
 Dim columns_of(const InferContext& ctx, size_t i) {
   const auto given = ctx.attributes().get_ints("inputdimensions");
   if (i < given.size()) return Dim(given[i]);
@@ -58,7 +58,7 @@ Status infer_feature_vectorizer(InferContext& ctx) {
 
 struct ColumnsPart {
   kernels::TileConverter convert;
-  size_t row_bytes;  // from one row of the input to the next
+  size_t row_bytes;  // distance of rows in the input
   size_t copied, columns;
 };
 
@@ -128,7 +128,7 @@ Status infer_dict_vectorizer(InferContext& ctx) {
   return {};
 }
 
-// Keys that are no words of the vocabulary are left out.
+// Keys that are not in the vocabulary are left out.
 Status compute_dict_vectorizer(ComputeContext& ctx) {
   const Vocabulary& vocabulary = ctx.node.parsed_as<Vocabulary>();
   const Map& x = ctx.inputs[0].map();
@@ -156,11 +156,11 @@ Status compute_dict_vectorizer(ComputeContext& ctx) {
   return {};
 }
 
-// ---- CastMap: a map's values in the order of its keys, or at the places that its keys name ----
+// ---- CastMap: a map's values in the order of its keys, or at the positions that its keys give ----
 
 struct MapCast {
   ElementType to = ElementType::kFloat;
-  int64_t places = -1;  // of the sparse form; -1: dense
+  int64_t places = -1;  // length of the sparse form; -1: dense
 };
 
 Result<MapCast> parse_cast_map(const ir::NodeInfo& node) {
@@ -204,7 +204,7 @@ Status cast_element(const Tensor& from, int64_t i, Tensor& to, int64_t at) {
   const bool text = is_string(from.type());
   switch (to.type()) {
     case ElementType::kString:
-      // Six digits behind the point, as in onnxruntime.
+      // Six decimals, as in onnxruntime.
       to.mutable_data<String>()[at] =
           text ? from.data<String>()[i] : String(fmt::format("{:f}", from.data<float>()[i]));
       return {};

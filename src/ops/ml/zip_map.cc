@@ -10,7 +10,7 @@ namespace treadle::ml {
 
 namespace {
 
-// The keys of every row's map; the maps share them.
+// The keys of all maps, which share one tensor.
 Result<Tensor> read_keys(const ir::NodeInfo& node) {
   const auto strings = node.attributes.get_strings("classlabels_strings");
   const auto integers = node.attributes.get_ints("classlabels_int64s");

@@ -1,5 +1,5 @@
-// Dropout: the identity, unless training. Before version 12 training is asked for by is_test = 0 (versions 1 and 6)
-// and cannot be asked for afterwards (7, 10); from 12 on by the input training_mode.
+// Dropout: the identity, except in training. Training is requested by is_test = 0 in versions 1 and 6, cannot be
+// requested in versions 7 and 10, and is requested by the input training_mode from version 12 on.
 
 #include <algorithm>
 
@@ -39,7 +39,7 @@ struct DropoutState {
   bool has_mask = false;
   random::Source source;
   random::UnitNumbers numbers;
-  kernels::TileConverter widen, narrow, to_mask;  // of elements to double, and of double
+  kernels::TileConverter widen, narrow, to_mask;  // of elements to double and back; of double to the mask
   uint32_t output = 0;
 };
 
@@ -56,7 +56,7 @@ void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y,
     double kept[kernels::kTile], values[kernels::kTile];
     s.numbers.make(sequence, begin, kept, n);
     kernels::convert(s.widen, x + begin * s.width, values, n);
-    for (size_t i = 0; i < n; ++i) {  // selections of what is at hand: branches would be mispredicted
+    for (size_t i = 0; i < n; ++i) {  // a selection instead of a branch, which would be mispredicted
       const double scaled = values[i] * scale;
       values[i] = kept[i] >= ratio ? scaled : 0.0;
       kept[i] = kept[i] >= ratio ? 1.0 : 0.0;

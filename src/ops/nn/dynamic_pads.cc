@@ -1,5 +1,5 @@
-// ConvTransposeWithDynamicPads: ConvTranspose whose pads are an input. It becomes PaddedConvTranspose, which has them
-// behind the bias, where convolutions look for it.
+// ConvTransposeWithDynamicPads: ConvTranspose with pads as an input. It is lowered to PaddedConvTranspose, which has
+// the pads behind the bias, where the code of convolutions looks for them.
 
 #include "op/axis_rules.h"
 #include "op/op_def.h"
@@ -14,14 +14,14 @@ namespace treadle::nn {
 
 namespace {
 
-// Input 3 of a convolution is what is added to its sums (ops/nn/conv.h), of which there is nothing here.
+// Input 3 of convolutions is an addend (ops/nn/conv.h), which these operators lack.
 enum Input : size_t { kX, kW, kBias, kAddend, kPads };
 
 bool has_pads(const ir::Attributes& attributes, bool given) {
   return given && attributes.get_string("auto_pad") == "NOTSET";
 }
 
-// Takes the pads from the sizes of output 0.
+// Subtracts the pads from the sizes of output 0.
 Status cut_sizes(InferContext& ctx) {
   Shape& y = ctx.outputs[0].shape;
   const size_t axes = y.size() - 2;

@@ -1,10 +1,10 @@
-// MoEGroupRouter: which experts each token goes to, and with which weights, by the sigmoids of its logits. A bias
-// counts in the choice and not in the weights. It is computed in float.
+// MoEGroupRouter: the experts of each token and their weights, from sigmoids of the token's logits. A bias counts for
+// the choice but not for the weights. Computed in float.
 //
 //   scores = sigmoid(logits), or sigmoid(activations x projection^T)
-//   router_probs: log(scores) of the `top_k` experts whose scores + bias are largest, and `router_sentinel` elsewhere.
-//     Experts come in groups of equal size. Only the `topk_group` groups count whose `group_topk` largest sums add up
-//     to most.
+//   router_probs: log(scores) of the `top_k` experts with the largest scores + bias, and `router_sentinel` elsewhere.
+//     Experts are divided into groups of equal size. Only the `topk_group` groups count whose `group_topk` largest sums
+//     add up to most.
 //   selection_scores, router_weights: scores + bias and scores of all experts, for a consumer that chooses itself.
 
 #include <cmath>
@@ -57,7 +57,7 @@ Status check_experts(const Routing& routing, const Dim& experts) {
                routing.groups);
 }
 
-// What outputs of all scores ask for.
+// Checks for outputs with all scores.
 Status check_full(const Routing& routing, const Dim& experts) {
   constexpr int64_t kMostExperts = 512;
   if (!routing.has_one_group()) {
@@ -70,7 +70,7 @@ Status check_full(const Routing& routing, const Dim& experts) {
 }
 
 Status check_projection(const InferContext& ctx) {
-  constexpr int64_t kLanes = 256;  // in which onnxruntime adds
+  constexpr int64_t kLanes = 256;  // onnxruntime adds in so many lanes
   const Shape *x = ctx.shape(kLogits), *w = ctx.shape(kProjection);
   if (w && w->size() != 2) {
     return error(Code::kInvalidArgument, "projection_weight has shape {}, expected [experts,width]", to_string(*w));
@@ -155,26 +155,26 @@ class Router {
     return ctx_.call("Reshape", {v, ctx_.constant_int64s(sizes)});
   }
 
-  // NaN comes last.
+  // Replaces NaN by -infinity, which sorts last.
   Value* ranked(Value* v) {
     constexpr double kLast = -std::numeric_limits<double>::infinity();
     return ctx_.call("Where", {ctx_.call("IsNaN", {v}), ctx_.number(kLast, kWide), v});
   }
 
-  // Result 0: the values, result 1: where they are; of equal ones the first.
+  // Result 0: values, result 1: their positions; of equal values the first.
   Value* top(Value* v, int64_t count, size_t result, bool is_largest = true) {
     const std::array<Value*, 2> operands{v, ctx_.constant_int64s({count})};
     ir::Node* const node = ctx_.node("TopK", operands, 2, {Attribute::of("largest", int64_t{is_largest})});
     return node->outputs[result];
   }
 
-  // [tokens, top_k], or fewer where not as many experts count.
+  // The chosen experts, [tokens, top_k], or fewer if fewer experts count.
   Value* chosen(Value* sums) {
     if (routing_.active == routing_.groups) return top(sums, routing_.chosen, 1);
     Value* const grouped = reshaped(sums, {0, routing_.groups, size_});
     Value* const best = top(grouped, std::min(routing_.summed, size_), 0);
     Value* const totals = ctx_.call("ReduceSum", {best, ctx_.constant_int64s({2})}, {Attribute::of("keepdims", 0)});
-    // In ascending order, so that of equal experts the first one counts.
+    // In ascending order, so that of equal experts the first counts.
     Value* const groups = top(top(ranked(totals), routing_.active, 1), routing_.active, 0, false);
     Value* const rows = ctx_.call("Expand", {fused::unsqueeze(ctx_, groups, {2}), ctx_.constant_int64s({1, 1, size_})});
     const int64_t candidates = routing_.active * size_;
@@ -215,7 +215,7 @@ Status lower_router(LowerContext& ctx) {
   return {};
 }
 
-// Tokens that are a single axis.
+// Tokens along a single axis are independent.
 Status router_axes(AxisContext& c) {
   if (!c.only_runs_along(kLogits) || c.in(kLogits) != 0) return looks_along("its experts run along it");
   if (c.rank(kLogits) != 2) return looks_along("it makes one axis of all tokens");

@@ -1,5 +1,6 @@
-// MoE: every token goes through the few experts that its router chooses, two or three layers each, and their results
-// are added up with the router's weights. Experts is what runs it, in float; quantised experts become it as well.
+// MoE: each token passes through a few experts, chosen by its router, which have two or three layers each. Their
+// results are added up with the router's weights. MoE is lowered to Experts, which computes in float; quantised experts
+// are as well.
 
 #include "ops/nn/experts.h"
 
@@ -42,7 +43,7 @@ Result<Gate> read_gate(const ir::Attributes& attributes) {
 
 // ---- Inference
 
-// Of [experts, rows, columns] weights, or a bias [experts, rows].
+// Checks weights [experts, rows, columns], or a bias [experts, rows].
 Status check_layer(const InferContext& ctx, size_t i, std::initializer_list<Dim> expected) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
@@ -89,9 +90,9 @@ Status infer_experts(InferContext& ctx) {
 
 struct Layer {
   kernels::GemmPlan plan;
-  const std::byte* packed = nullptr;  // of all experts, one after the other; null: B as it lies
+  const std::byte* packed = nullptr;  // for all experts, one after the other; null: B is not packed
   int64_t out = 0, in = 0;
-  size_t input = 0;  // of the node; the bias is the one behind
+  size_t input = 0;  // number of the node's input; the bias is the next one
 };
 
 struct ExpertState {
@@ -100,7 +101,7 @@ struct ExpertState {
   float alpha = 1, beta = 0, limit = std::numeric_limits<float>::infinity();
   int64_t tokens = 0, experts = 0, chosen = 0, size = 0, inner = 0;
   Layer first, second, third;
-  // Offsets in scratch. Routes are (token, choice); those of an expert lie together in `order`.
+  // Offsets in scratch. A route is a pair (token, choice); the routes of an expert are consecutive in `order`.
   size_t expert_of = 0, weight_of = 0, order = 0, starts = 0, rows = 0, hidden = 0, gates = 0, results = 0;
   size_t workers = 0, worker_bytes = 0, ranking = 0;
   double route_ns = 0;
@@ -124,7 +125,7 @@ struct Scratch {
   }
 };
 
-// The k experts of largest probability; of equal ones those of higher number, as onnxruntime has it.
+// The k experts of largest probability; of equal ones those with higher numbers, as in onnxruntime.
 void route(const ExpertState& s, const float* scores, const float* weights, Scratch& t, int64_t token) {
   float* probability = t.ranking;
   auto* ranked = reinterpret_cast<int32_t*>(t.ranking + s.experts);
@@ -144,7 +145,7 @@ void route(const ExpertState& s, const float* scores, const float* weights, Scra
   for (int64_t k = 0; s.normalized && k < s.chosen; ++k) t.weight_of[token * s.chosen + k] /= all;
 }
 
-// Routes in the order of their experts.
+// Sorts routes by expert.
 void group(const ExpertState& s, Scratch& t) {
   std::fill_n(t.starts, s.experts + 1, 0);
   for (int64_t r = 0; r < s.routes(); ++r) ++t.starts[t.expert_of[r] + 1];
@@ -155,7 +156,7 @@ void group(const ExpertState& s, Scratch& t) {
 }
 
 float activated(Gate gate, float x) {
-  constexpr float kRoot = 0.7978845608f;  // of 2 / pi
+  constexpr float kRoot = 0.7978845608f;  // sqrt(2 / pi)
   switch (gate) {
     case Gate::kRelu:
       return std::max(x, 0.0f);
@@ -173,7 +174,7 @@ float swiglu(const ExpertState& s, float gate, float linear) {
   return g / (1 + std::exp(-s.alpha * g)) * (l + s.beta);
 }
 
-// A row of the first layer becomes what the second one takes, in the same place.
+// Applies the activation to a row of the first layer, in place.
 void activate(const ExpertState& s, float* row, const float* third) {
   for (int64_t i = 0; i < s.inner; ++i) {
     if (s.gate != Gate::kSwiglu) {
@@ -193,7 +194,7 @@ class ExpertRun {
   ExpertRun(const ExpertState& s, void* const* slots, const uint32_t* operands, std::byte* scratch)
       : s_(s), slots_(slots), operands_(operands), scratch_(scratch), t_(s, scratch) {}
 
-  // All routes of an expert.
+  // Computes all routes of an expert.
   void expert(int64_t e, int worker) const {
     const int64_t begin = t_.starts[e], count = t_.starts[e + 1] - begin;
     if (count == 0) return;
@@ -207,7 +208,7 @@ class ExpertRun {
     if (third) layer(s_.third, e, count, rows, third, worker);
     for (int64_t i = 0; i < count; ++i) {
       activate(s_, hidden + i * s_.first.out, third ? third + i * s_.third.out : nullptr);
-      // Rows close up where the first layer's are longer than what the second one takes.
+      // Closes the gaps if rows of the first layer are longer than those that the second layer takes.
       if (s_.first.out != s_.inner) std::copy_n(hidden + i * s_.first.out, s_.inner, hidden + i * s_.inner);
     }
     layer(s_.second, e, count, hidden, rows, worker);
@@ -216,7 +217,7 @@ class ExpertRun {
     }
   }
 
-  // What the token's experts made, in the order of the experts.
+  // Adds up the results of the token's experts, in the order of their numbers.
   void add_up(int64_t token, float* y) const {
     std::fill_n(y, s_.size, 0.0f);
     const int32_t* experts = t_.expert_of + token * s_.chosen;
@@ -421,7 +422,7 @@ void add_expert_attributes(VersionBuilder& version) {
       .attr("use_sparse_mixer", 0);
 }
 
-// Tokens that are a single axis.
+// Tokens along a single axis are independent.
 Status token_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     const bool is_row = i == kTokens || i == kRouter;

@@ -1,4 +1,4 @@
-// GroupedMatMul: each row of the input is multiplied by the matrices of the groups that are chosen for the row.
+// GroupedMatMul: multiplies each row of the input by the matrices of the groups that are chosen for the row.
 
 #include "op/axis_rules.h"
 #include "op/op_def.h"

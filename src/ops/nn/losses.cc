@@ -1,4 +1,4 @@
-// NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which is it behind a LogSoftmax over the classes.
+// NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which is the former behind a LogSoftmax over the classes.
 
 #include "kernels/convert.h"
 #include "op/axis.h"
@@ -23,7 +23,7 @@ Status check_reduction(const ir::Attributes& attributes) {
   return error(Code::kInvalidModel, "attribute reduction is \"{}\", expected none, sum or mean", reduction);
 }
 
-// Scores [N,C,d...], labels [N,d...], weights [C]; the two operators have names of their own for them.
+// Scores [N,C,d...], labels [N,d...], weights [C]. The two operators name them differently.
 Status check_shapes(const InferContext& ctx) {
   const auto named = [&](Input i) { return ctx.node.version->inputs[i].name; };
   const Shape *scores = ctx.shape(kScores), *labels = ctx.shape(kLabels), *weights = ctx.shape(kWeights);
@@ -79,7 +79,7 @@ struct LossState {
   kernels::TileConverter label, narrow;
   size_t label_width = 8;
   const char* label_name = nullptr;
-  size_t weights = 0;  // offset in scratch, as doubles
+  size_t weights = 0;  // offset in scratch, in double
   uint32_t output = 2, scratch = 3;
 };
 

@@ -1,4 +1,4 @@
-// MaxpoolWithMask: windows end at positions that a mask rules out.
+// MaxpoolWithMask: a row of a window ends at a position that the mask rules out.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace treadle::nn {
 
 namespace {
 
-// The mask may have fewer entries and channels than x: they come round again.
+// A mask with fewer entries and channels than x is repeated.
 Status infer_masked(InferContext& ctx) {
   const Shape *x = ctx.shape(0), *mask = ctx.shape(1);
   if (x && x->size() > 5) {
@@ -34,9 +34,9 @@ struct MaskedPool {
   int64_t planes = 0, mask_planes = 0;
   int64_t size = 1, out_size = 1;  // of a plane
   double element_ns = 0;
-  // Three axes, of which the first ones may be of size 1.
+  // Three axes; the first ones may have size 1.
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, pad{};
-  bool first_counts = false;  // also the mask's first element can rule its position out
+  bool first_counts = false;  // the mask's first element can rule out its position, too
 };
 
 struct Range {
@@ -104,7 +104,7 @@ Status prepare_masked_pool(PrepareContext& ctx) {
   return {};
 }
 
-// Entries and channels, which a mask of one plane holds for all of.
+// Batch entries and channels are independent if the mask has one plane.
 Status masked_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
   const bool shared = c.size(1, 0).is_known(1) && c.size(1, 1).is_known(1);

@@ -18,7 +18,7 @@ namespace {
 
 using kernels::PoolKind;
 
-// What p is: an int, in version 1 a float.
+// Attribute p: an int, in version 1 a float.
 Result<int> read_p(const ir::Attributes& attributes) {
   const ir::Attribute* p = attributes.find("p");
   if (!p) return 2;
@@ -30,7 +30,7 @@ Result<int> read_p(const ir::Attributes& attributes) {
   return error(Code::kInvalidModel, "attribute p is {}, expected a whole number of at least 1", value);
 }
 
-// x and y where the kernel computes in another type than they are stored in.
+// Conversions of x and y if the kernel computes in another type than that of storage.
 struct Conversion {
   WideOperand x;
   kernels::TileConverter narrow;
@@ -191,7 +191,7 @@ Status prepare_global_pool(PrepareContext& ctx) {
   return {};
 }
 
-// --- Channels last
+// --- NHWC
 
 struct PoolLastState {
   PoolKind kind = PoolKind::kMax;
@@ -256,7 +256,7 @@ Status prepare_global_average_last(PrepareContext& ctx) {
   return {};
 }
 
-// Entries and channels.
+// Batch entries and channels are independent.
 Status axes_of_planes(AxisContext& c) {
   if (c.in(0) > 1) return looks_along(fmt::format("its windows run along axis {}", c.in(0)));
   const auto& outputs = c.node().outputs;
@@ -360,8 +360,7 @@ TREADLE_OP(GlobalLpPool, "") {
   op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kLp>).axes(nn::axes_of_planes);
 }
 
-// MaxPool, with `average` AveragePool, of floats with their channels last, [N, spatial..., C]: what
-// opt::lay_channels_last makes of them.
+// MaxPool, or with `average` AveragePool, of float tensors [N, spatial..., C]. Made by opt::lay_channels_last.
 TREADLE_OP(PoolLast, "treadle") {
   op.since(1)
       .in("X", "T")
@@ -378,7 +377,7 @@ TREADLE_OP(PoolLast, "treadle") {
   op.infer(nn::infer_pool_last).prepare(nn::prepare_pool_last).axes(axes::entries);
 }
 
-// GlobalAveragePool of floats with their channels last.
+// GlobalAveragePool of float tensors [N, spatial..., C].
 TREADLE_OP(GlobalAverageLast, "treadle") {
   op.since(1).in("X", "T").out("Y", "T").type("T", tensors(ElementType::kFloat));
   op.infer(nn::infer_global_average_last).prepare(nn::prepare_global_average_last).axes(axes::entries);

@@ -68,7 +68,7 @@ Result<Dim> Window::positions(size_t axis, const Dim& input, const Dim& kernel_s
         extent(axis, kernel_size).to_string(), axis, padded.to_string());
   }
   if (!ceil || auto_pad == AutoPad::kValid) return floor_div(room, step) + Dim(1);
-  // A window that would begin behind the input and the pads before it is left out.
+  // A window that would begin behind the input and the pads in front is left out.
   return min(ceil_div(room, step), floor_div(input + Dim(pad_begin[axis] - 1), step)) + Dim(1);
 }
 

@@ -1,5 +1,5 @@
-// BatchNormalization. Statistics are inputs, or those of the batch when training; the old attribute spatial = 0 keeps
-// them for each place of an image instead of each channel.
+// BatchNormalization. Statistics are inputs or, in training, those of the batch. The old attribute spatial = 0 has
+// statistics for each position of an image instead of each channel.
 
 #include <cmath>
 
@@ -15,8 +15,8 @@ namespace treadle {
 
 namespace {
 
-// Training, as far as it shows: running statistics come out, and the batch's own are used. Versions before 14 say so by
-// asking for them.
+// Whether the batch's own statistics are used and running statistics are returned. Before version 14, the number of
+// outputs says so.
 bool is_training(const ir::NodeInfo& node) {
   if (node.version->since >= 14) return node.attributes.get_int("training_mode") != 0;
   return node.output_count > 1;

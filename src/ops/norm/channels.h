@@ -1,5 +1,5 @@
 #pragma once
-// Tensors [batch, channels, inner] that are scaled and shifted per channel, in float or double.
+// Scaling and shifting tensors [batch, channels, inner] per channel, in float or double.
 
 #include "base/in_pieces.h"
 #include "kernels/convert.h"
@@ -28,7 +28,7 @@ struct ChannelAffine {
   void operator()(const W* x, const W* alpha, const W* beta, W* y) const {
     constexpr double kElementNs = 0.15;
     const size_t batch = view.outer, channels = view.n, inner = view.inner;
-    if (inner == 1) {  // channels lie side by side
+    if (inner == 1) {  // channels are neighbours
       parallel_for(static_cast<int64_t>(batch), kElementNs * static_cast<double>(channels),
                    [&](int64_t begin, int64_t end, int) {
                      for (auto n = static_cast<size_t>(begin); n < static_cast<size_t>(end); ++n) {
@@ -57,7 +57,7 @@ inline ElementType wide_float(ElementType type) {
   return type == ElementType::kDouble ? type : ElementType::kFloat;
 }
 
-// A result that is computed in a wide type: in place where that is its own, else in scratch and then rounded.
+// A result that is computed in a wide type: in place if it has this type, else in scratch and then rounded.
 struct WideResult {
   bool narrows = false;
   kernels::TileConverter converter;

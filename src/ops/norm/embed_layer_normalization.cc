@@ -1,5 +1,5 @@
-// EmbedLayerNormalization: embeddings of words, positions and segments, added up and normalised. In its quantised form
-// rows are looked up as bytes, so that no table is dequantised.
+// EmbedLayerNormalization: sums and normalises embeddings of words, positions and segments. In its quantised form rows
+// are looked up as bytes, so that no table is dequantised as a whole.
 
 #include <array>
 
@@ -14,10 +14,10 @@ namespace {
 
 using fused::as_scalar;
 
-// Where the inputs of both forms stand.
+// Positions of the inputs of both forms.
 struct Places {
   size_t ids = 0, segment_ids = 1, words = 2, positions = 3, segments = 4, gamma = 5, beta = 6, mask = 7;
-  size_t scales = 0, zero_points = 0;  // of words, positions, segments, gamma and beta; 0: there are none
+  size_t scales = 0, zero_points = 0;  // of words, positions, segments, gamma and beta; 0: none
   size_t position_ids = 8;
 
   static constexpr Places of(bool quantized) {
@@ -56,7 +56,7 @@ Status check_tables(const InferContext& ctx, const Places& at, const Dim& hidden
   if (ctx.has_input(at.segments) != ctx.has_input(at.segment_ids)) {
     return error(Code::kInvalidModel, "segment_ids and segment_embedding are used together or not at all");
   }
-  constexpr size_t kSegments = 2;  // among scales and zero points
+  constexpr size_t kSegments = 2;  // index among scales and zero points
   for (const size_t first : {at.scales, at.zero_points}) {
     if (first == 0 || !ctx.has_input(at.segments) || ctx.has_input(first + kSegments)) continue;
     return error(Code::kInvalidModel, "{} is missing, but segment_embedding is there",
@@ -86,7 +86,7 @@ Status infer_embedding(InferContext& ctx) {
   return {};
 }
 
-// The parts of a quantised table: k counts words, positions, segments, gamma and beta.
+// Dequantises rows of a table: k counts words, positions, segments, gamma and beta.
 ir::Value* dequantized(LowerContext& ctx, const Places& at, size_t k, ir::Value* rows) {
   if (at.scales == 0) return rows;
   ir::Value* scale = as_scalar(ctx, ctx.input(at.scales + k));
@@ -97,7 +97,7 @@ ir::Value* looked_up(LowerContext& ctx, const Places& at, size_t k, size_t table
   return dequantized(ctx, at, k, ctx.call("Gather", {ctx.input(table), ctx.input(ids)}));
 }
 
-// Of each entry: how many elements of the mask are 1.
+// For each entry, how many elements of the mask are 1.
 ir::Value* mask_index(LowerContext& ctx, const Places& at) {
   const auto to = ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt32));
   ir::Value* kept = ctx.call("Sub", {ctx.input(at.ids), ctx.input(at.ids)});
@@ -133,7 +133,7 @@ Status lower_embedding(LowerContext& ctx) {
   return {};
 }
 
-// Entries: their words, segments and masks, and positions where they are not the same for all.
+// Batch entries: words, segments and masks, and positions unless they are the same for all entries.
 template <bool kQuantized>
 Status embedding_axes(AxisContext& c) {
   constexpr Places kAt = Places::of(kQuantized);

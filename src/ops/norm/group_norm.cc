@@ -1,5 +1,5 @@
-// GroupNorm and SkipGroupNorm of diffusion models: GroupNormalization in float, of images whose channels may lie last,
-// and SiLU behind it.
+// GroupNorm and SkipGroupNorm of diffusion models: GroupNormalization in float, of images in NHWC or NCHW, optionally
+// followed by SiLU.
 
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
@@ -29,7 +29,7 @@ Status check_channels(const InferContext& ctx, const Dim& channels) {
   return {};
 }
 
-// Like X, or one number for each channel of each image: [N, C] or [N, 1, 1, C].
+// Skip has the shape of X, or one number for each channel of each image: [N, C] or [N, 1, 1, C].
 Status check_skip(const Shape& x, const Shape& skip, bool channels_last) {
   bool fits = skip.size() == 2 && !differ(skip[0], x[0]) && !differ(skip[1], x[channels_last ? 3 : 1]);
   if (skip.size() == 4) {
@@ -62,7 +62,7 @@ Status infer_group_norm(InferContext& ctx) {
   return check_channels(ctx, (*x)[channels_last ? 3 : 1]);
 }
 
-// X, skip and bias added up, in the type of X.
+// The sum of X, skip and bias, in the type of X.
 ir::Value* added(LowerContext& ctx, bool channels_last) {
   ir::Value *sum = ctx.input(kX), *skip = ctx.input(kSkip);
   const auto of_channels = [&](ir::Value* v, std::initializer_list<int64_t> axes) {

@@ -1,5 +1,5 @@
-// LayerNormalization and RMSNormalization over the axes from `axis` on, and the form of the latter that onnxruntime's
-// models have had before it: SimplifiedLayerNormalization.
+// LayerNormalization and RMSNormalization over the axes from `axis` on, and SimplifiedLayerNormalization, onnxruntime's
+// earlier form of RMSNormalization.
 
 #include "kernels/normalize.h"
 #include "op/axis_rules.h"
@@ -39,7 +39,7 @@ ElementType stash_type(const ir::Attributes& attributes) {
   return element_type_from_number(attributes.get_int("stash_type", 1));
 }
 
-// Output 0 has the sizes of X and the type of the scale; the others are statistics of rows.
+// Output 0 has the sizes of X and the type of the scale; further outputs are statistics of rows.
 Status infer_with_statistics(InferContext& ctx) {
   TREADLE_TRY(infer_like_input(ctx));
   const ElementType stash = stash_type(ctx.attributes());
@@ -73,7 +73,7 @@ Status infer_rms_norm(InferContext& ctx) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// A parameter that is smaller than a row is repeated to a row's size first.
+// A parameter smaller than a row is first repeated to the row's size.
 struct RowParameter {
   uint32_t operand = 0;
   bool present = false, spread = false;
@@ -108,7 +108,7 @@ struct LayerNormState {
   kernels::NormRows rows;
   RowParameter scale, bias;
   norm::WideResult statistics[2];  // mean and inverse deviation
-  uint32_t places[2] = {};         // their operands; 0: they are not wanted
+  uint32_t places[2] = {};         // operand numbers; 0: not wanted
   uint32_t output = 0, scratch = 0;
 };
 
@@ -139,7 +139,7 @@ Status prepare_rows(PrepareContext& ctx, kernels::NormKind kind) {
   ScratchLayout scratch;
   TREADLE_TRY(state->scale.prepare(ctx, 1, row, scratch));
   TREADLE_TRY(state->bias.prepare(ctx, 2, row, scratch));
-  const size_t first = kind == kernels::NormKind::kLayer ? 0 : 1;  // of the statistics that there are outputs for
+  const size_t first = kind == kernels::NormKind::kLayer ? 0 : 1;  // the first statistic that there is an output for
   for (size_t k = first; k < 2; ++k) {
     const size_t at = 1 + k - first;
     if (!ctx.has_output(at)) continue;
@@ -164,7 +164,7 @@ Status prepare_rms_norm(PrepareContext& ctx) {
 }  // namespace treadle
 
 TREADLE_OP(LayerNormalization, "") {
-  // onnxruntime's own, before the standard had it.
+  // onnxruntime's operator from before the standard had it
   op.since(1)
       .in("X", "T")
       .in("Scale", "V")

@@ -26,7 +26,7 @@ Status infer_lrn(InferContext& ctx) {
 
 struct LrnState {
   AxisView view;
-  size_t before = 0, after = 0;  // channels of the window around its own
+  size_t before = 0, after = 0;  // channels of the window before and behind its own
   kernels::ElementwiseParams affine;
   double exponent = 0;
   double channel_ns = 0;

@@ -1,4 +1,4 @@
-// GatedRMSNorm and BranchwiseRMSNorm: the last axis in groups that are normalised one by one, in float.
+// GatedRMSNorm and BranchwiseRMSNorm: normalise groups of the last axis separately, in float.
 
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
@@ -17,7 +17,7 @@ ir::Value* rms_norm(LowerContext& ctx, ir::Value* x, ir::Value* scale) {
                   {ir::Attribute::of("epsilon", ctx.attributes().get_float("epsilon"))});
 }
 
-// All axes but those that a row of the scale covers: the last one, or last two.
+// All axes before those of a row of the scale (the last one or two) are independent.
 template <int64_t kCovered>
 Status leading_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
@@ -104,7 +104,7 @@ Status lower_branchwise(LowerContext& ctx) {
   ir::Value* one = ctx.call("Reshape", {ctx.number(1, kWide), ctx.constant_int64s({1})});
   ir::Value* y = rms_norm(ctx, x, one);
   if (ctx.has_input(1)) {
-    // A scale of one row stays one row; of more elements it has the rows of the branches.
+    // A scale with one row stays one row. A scale with more elements has a row for each branch.
     ir::Value* size = fused::sizes(ctx, x, -1, INT64_MAX);
     ir::Value* rows = fused::concat(ctx, {ctx.constant_int64s({-1}), size});
     y = ctx.call("Mul", {y, ctx.call("Reshape", {fused::input_as(ctx, 1, kWide), rows})});

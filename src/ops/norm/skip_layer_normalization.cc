@@ -1,5 +1,5 @@
-// SkipLayerNormalization and SkipSimplifiedLayerNormalization: a sum, normalised along its last axis. A few rows at a
-// time are added up and normalised while they are at hand, in float.
+// SkipLayerNormalization and SkipSimplifiedLayerNormalization: a sum, normalised along its last axis, in float. A few
+// rows at a time are added up and normalised while they are in cache.
 
 #include <array>
 
@@ -19,7 +19,7 @@ namespace {
 enum Input : size_t { kInput, kSkip, kGamma, kBeta, kBias };
 enum Output : size_t { kResult, kMean, kInvStdVar, kSum };
 
-// The simplified form has no beta: its bias stands in beta's place.
+// The simplified form has no beta; its bias takes beta's position.
 constexpr size_t bias_input(kernels::NormKind kind) {
   return kind == kernels::NormKind::kLayer ? kBias : kBeta;
 }
@@ -72,15 +72,15 @@ Status infer_skip_norm(InferContext& ctx) {
 struct SkipNormState {
   kernels::NormRows norm;
   int64_t rows = 0, n = 0;
-  int64_t skip_rows = 1;  // that are repeated
-  int64_t tile = 1;       // rows that are worked on at once
+  int64_t skip_rows = 1;  // rows of skip, which are repeated
+  int64_t tile = 1;       // rows that are computed together
   ElementType type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;
   kernels::Row add = nullptr;
   bool has_beta = false, has_bias = false;
-  uint32_t bias = 0, outputs = 0, scratch = 0;  // operands
-  size_t parameters = 0;                        // offset in scratch of gamma, beta and bias, where they are narrow
-  size_t tiles = 0, tile_bytes = 0;             // of each thread: sums, and results or skipped rows
+  uint32_t bias = 0, outputs = 0, scratch = 0;  // operand numbers
+  size_t parameters = 0;                        // offset in scratch of gamma, beta and bias, if they have a narrow type
+  size_t tiles = 0, tile_bytes = 0;             // per thread: sums, and results or rows of skip
   double row_ns = 0;
 
   bool narrows() const { return type != ElementType::kFloat; }
@@ -100,7 +100,7 @@ class SkipNormRun {
   void rows(int64_t begin, int64_t end, int worker) const {
     auto* sums = reinterpret_cast<float*>(scratch_ + s_.tiles + static_cast<size_t>(worker) * s_.tile_bytes);
     while (begin < end) {
-      // A tile ends where the skipped rows begin again.
+      // A tile ends where the rows of skip begin again.
       const int64_t at = begin % s_.skip_rows;
       const int64_t count = std::min({s_.tile, end - begin, s_.skip_rows - at});
       tile(begin, at, count, sums);
@@ -201,7 +201,7 @@ Status prepare_skip_norm(PrepareContext& ctx) {
   return {};
 }
 
-// ---- What it says of itself
+// ---- Work and axes
 
 Status skip_norm_axes(AxisContext& c) {
   const int64_t rank = c.rank(kInput), axis = c.in(kInput);

@@ -32,7 +32,7 @@ Status infer_has_element(InferContext& c) {
   return {};
 }
 
-// A tensor or sequence in place of an optional is an optional that has it.
+// A tensor or sequence in place of an optional counts as an optional with contents.
 Status compute_has_element(ComputeContext& c) {
   const bool is_optional = c.has_input(0) && c.inputs[0].kind() == AnyValue::Kind::kOptional;
   const bool has = is_optional ? c.inputs[0].optional().value != nullptr : c.has_input(0);

@@ -1,5 +1,5 @@
-// What rewrites make of operators between DequantizeLinear and QuantizeLinear (opt/byte_chains.cc): LookUpBytes of what
-// depends on one byte alone, and QuantizedPairs of a sum or product of two operands, one of bytes at least.
+// Operators that opt/byte_chains.cc makes from nodes between DequantizeLinear and QuantizeLinear: LookUpBytes if they
+// depend on one byte only, and QuantizedPairs for a sum or product of two operands, at least one in bytes.
 
 #include "kernels/byte_pairs.h"
 #include "op/axis_rules.h"
@@ -58,7 +58,7 @@ Status infer_pairs(InferContext& ctx) {
   return {};
 }
 
-// Axes of the result that both operands walk alike are one.
+// Axes of the result along which both operands move alike are merged.
 struct PairLevel {
   int64_t size, a, b;
 };
@@ -66,11 +66,11 @@ struct PairLevel {
 struct PairState {
   kernels::BytePairs pairs;
   InlineVector<PairLevel, 4> levels;  // outermost first; the last one is a row
-  int64_t rows = 1, pieces = 1;       // of a row
-  int64_t b_width = 1;                // bytes
+  int64_t rows = 1, pieces = 1;       // per row
+  int64_t b_width = 1;                // in bytes
 };
 
-constexpr int64_t kPiece = 4096;  // bytes
+constexpr int64_t kPiece = 4096;  // in bytes
 
 uint32_t run_pairs(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const PairState*>(state);
@@ -142,7 +142,7 @@ Status prepare_pairs(PrepareContext& ctx) {
   for (size_t d = 0; d + 1 < state->levels.size(); ++d) state->rows *= state->levels[d].size;
   const int64_t line = state->levels.back().size;
   state->pieces = (line + kPiece - 1) / kPiece;
-  constexpr int64_t kFewestTried = 1 << 14;  // bytes for which trying all pairs pays after some runs
+  constexpr int64_t kFewestTried = 1 << 14;  // with so many bytes, trying all pairs pays after a few runs
   if (ctx.outputs[0].element_count() >= kFewestTried) kernels::byte_pair_kernels().fit(pairs);
   ctx.set_kernel(run_pairs, state);
   return {};
@@ -165,8 +165,8 @@ TREADLE_OP(LookUpBytes, "treadle") {
   op.infer(infer_look_up).prepare(prepare_look_up).axes(axes::element_by_element, axes::unchanged);
 }
 
-// QuantizeLinear of `op` (Add, Sub or Mul) of two dequantised operands, kept within [low, high]. Scales and zero points
-// are constants of one element. b may be floats, of scale 1 and zero point 0.
+// QuantizeLinear of `op` (Add, Sub or Mul) of two dequantised operands, clipped to [low, high]. Scales and zero points
+// are constants with one element. b may be float, with scale 1 and zero point 0.
 TREADLE_OP(QuantizedPairs, "treadle") {
   op.since(1)
       .in("a", "T1")

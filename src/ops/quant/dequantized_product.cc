@@ -1,5 +1,5 @@
-// Products of floats by constant weights that are stored as bytes: each weight is a byte less a zero point, times a
-// scale, rounded as DequantizeLinear rounds it. opt::read_byte_weights makes them of MatMul and Gemm.
+// Products of floats with constant weights that are stored as bytes. A weight is a byte less a zero point, times a
+// scale, rounded as DequantizeLinear rounds it. Made by opt::read_byte_weights from MatMul and Gemm.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ enum Input : size_t { kA, kB, kC, kScale, kZero };
 
 struct State {
   StackedGemm gemm;
-  uint32_t output = 0;  // operand of the result; scratch and what the product keeps follow it
+  uint32_t output = 0;  // operand number of the result; scratch and kept memory follow
   bool has_bias = false, keeps = false;
 };
 
@@ -78,7 +78,7 @@ Status infer(InferContext& ctx) {
   return {};
 }
 
-// Of the rows alone.
+// Only rows are independent.
 Status rows(AxisContext& c) {
   for (size_t i = kB; i < c.inputs(); ++i) {
     if (i != kC && c.runs_along(i)) return looks_along("its weights run along it");
@@ -98,7 +98,7 @@ Status rows(AxisContext& c) {
 
 }  // namespace treadle::quant
 
-// A [..., k], B [k, n], or [n, k] with transB. C, if any, spreads to a result of two axes.
+// A [..., k], B [k, n], or [n, k] with transB. C, if given, broadcasts to a result with two axes.
 TREADLE_OP(DequantizedProduct, "treadle") {
   op.since(1)
       .in("A", "tensor(float)")

@@ -1,4 +1,4 @@
-// DynamicQuantizeLinear: scale and zero point from the range of the data, 0 included.
+// DynamicQuantizeLinear: scale and zero point from the range of the data, which is extended to 0.
 
 #include "base/thread_pool.h"
 #include "kernels/quantize.h"
@@ -30,7 +30,7 @@ uint32_t run_dynamic_quantize(const void* state, void* const* slots, const uint3
   const auto& s = *static_cast<const DynamicState*>(state);
   const void* x = slots[operands[0]];
   const auto [low, high] = s.rows.rows->range(static_cast<const float*>(x), s.count);
-  // A tensor of zeros has no range; any scale represents it.
+  // A tensor of zeros has no range; any scale is exact.
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const float one = 1, start = (0.0f - low) / scale;
   uint8_t zero = 0;

@@ -1,5 +1,4 @@
-// Products of bytes whose results are floats, as onnxruntime writes them: MatMulIntegerToFloat and
-// DynamicQuantizeMatMul.
+// Products of bytes with float results, from onnxruntime's optimisers: MatMulIntegerToFloat and DynamicQuantizeMatMul.
 #include <array>
 
 #include "op/infer_as.h"

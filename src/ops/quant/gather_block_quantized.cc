@@ -1,5 +1,5 @@
-// GatherBlockQuantized: Gather from a table of few bits, with a scale for each block along an axis. An index out of
-// range gives zeros.
+// GatherBlockQuantized: Gather from a table with few bits per element and a scale for each block along an axis. An
+// index out of range gives zeros.
 
 #include "op/axes.h"
 #include "op/op_def.h"
@@ -16,15 +16,15 @@ using ir::Value;
 
 enum Input : size_t { kData, kIndices, kScales, kZeros };
 
-// What the attributes and the rank of the data say.
+// The attributes, and the rank of the data.
 struct Table {
   int64_t rank = 0, gathered = 0, quantized = 0, block = 0;
-  int64_t bits = 8;  // of an element in a byte; other types have one element each
+  int64_t bits = 8;  // bits of an element within a byte; other types have one element each
   bool is_float = false;
 
   // Elements in a byte.
   int64_t components() const { return 8 / bits; }
-  // Of the quantised axis in the result, whose indices have this rank.
+  // The quantised axis in the result, for indices of this rank.
   int64_t quantized_in_result(int64_t index_rank) const {
     return quantized > gathered ? quantized + index_rank - 1 : quantized;
   }
@@ -64,7 +64,8 @@ Result<Table> read_table(const ir::Attributes& attributes, ElementType type, int
   return t;
 }
 
-// Scales have a size for each block along the quantised axis; of a table of floats 1 goes to all of another axis.
+// Scales have a size for each block along the quantised axis. In a table of floats, size 1 along another axis is
+// broadcast.
 Status check_scales(const InferContext& ctx, const Table& t, const Shape& data) {
   const Shape* scales = ctx.shape(kScales);
   bool fits = !scales || scales->size() == data.size();
@@ -135,7 +136,8 @@ class Gathering {
     y = ctx_.call(
         "Mul",
         {y, along_blocks(fused::cast(ctx_, block_rows(kScales), ctx_.type(kScales).element, ElementType::kFloat), q)});
-    // Zeros where the index is out of range: the axes of the indices, then as many of size 1 as follow.
+    // Zeros where the index is out of range. The mask has the axes of the indices, then as many axes of size 1 as
+    // follow.
     std::vector<int64_t> behind;
     for (int64_t i = t_.gathered + 1; i < t_.rank; ++i) behind.push_back(index_rank_ + i - t_.gathered - 1);
     Value* inside =
@@ -150,13 +152,13 @@ class Gathering {
   }
   Value* rows(Value* table, Value* at) { return gather(table, at, t_.gathered); }
 
-  // Bytes become their elements, along the last axis.
+  // Splits bytes into elements, along the last axis.
   Value* element_values(Value* v, ElementType type) {
     if (type != ElementType::kUint8 || t_.bits == 8) return fused::cast(ctx_, v, type, ElementType::kFloat);
     return split(ctx_, v, t_.bits);
   }
 
-  // Scales or zero points of the gathered rows; where one is that of a whole axis, there is one row.
+  // Scales or zero points of the gathered rows. Those of a whole axis are a single row.
   Value* block_rows(size_t input) {
     const Type& type = ctx_.type(input);
     const bool shared = type.has_shape && type.shape[static_cast<size_t>(t_.gathered)].is_known(1);
@@ -168,7 +170,7 @@ class Gathering {
     return rows(ctx_.input(input), shared ? ctx_.call("Mul", {at_, ctx_.constant_int64(0)}) : at_);
   }
 
-  // One for each element of `q` along the quantised axis.
+  // Repeats scales or zero points to one for each element of `q` along the quantised axis.
   Value* along_blocks(Value* blocks, Value* q) {
     if (t_.gathered == t_.quantized || t_.block == 0) return blocks;
     const int64_t axis = t_.quantized_in_result(index_rank_);
@@ -196,7 +198,7 @@ Status lower_gather(LowerContext& ctx) {
   return {};
 }
 
-// Axes of the indices.
+// Axes of the indices are independent.
 Status gathered_axes(AxisContext& c) {
   if (!c.only_runs_along(kIndices)) return looks_along("it picks positions of its data");
   return c.give(0, c.axis(c.rank(kData), 0, "gather_axis") + c.in(kIndices));

@@ -1,5 +1,4 @@
-// GatherPacked: rows of a table whose weights lie in blocks of a format of GGUF files. An index out of range gives row
-// 0.
+// GatherPacked: rows of a table whose weights are blocks in a format of GGUF files. An index out of range gives row 0.
 
 #include <cstring>
 
@@ -27,7 +26,7 @@ std::string known_formats() {
   return names;
 }
 
-// What the attributes say of a row.
+// The attributes that describe a row.
 struct PackedRow {
   const PackedFormat* format = nullptr;
   int64_t blocks = 0;
@@ -78,7 +77,7 @@ struct PackedGather {
   PackedRow row;
   kernels::TileConverter narrow;  // from float
   int64_t rows = 0;               // of the table
-  int64_t count = 0;              // of indices
+  int64_t count = 0;              // number of indices
   bool wide_indices = true;
 };
 
@@ -96,7 +95,7 @@ uint32_t run_gather_packed(const void* state, void* const* slots, const uint32_t
   const void* const indices = slots[operands[kIndices]];
   auto* const y = static_cast<std::byte*>(slots[operands[2]]);
   const auto width = static_cast<int64_t>(byte_width(g.row.type));
-  // A part is a block of an index.
+  // A unit of work is one block of one index.
   const double block_ns = kNumberNs * static_cast<double>(format.numbers);
   parallel_for(g.count * g.row.blocks, block_ns, [&](int64_t begin, int64_t end, int) {
     float numbers[kernels::kMostPackedNumbers];
@@ -121,7 +120,7 @@ Status prepare_gather_packed(PrepareContext& ctx) {
   return {};
 }
 
-// Axes of the indices.
+// Axes of the indices are independent.
 Status gathered_axes(AxisContext& c) {
   if (!c.only_runs_along(kIndices)) return looks_along("it picks positions of its data");
   return c.give(0, c.in(kIndices));

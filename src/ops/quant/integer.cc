@@ -1,5 +1,5 @@
-// Operators of com.microsoft whose results are integers, and QGemm, a product of bytes with a bias of integers. Each is
-// lowered to operators of integers.
+// Operators of com.microsoft with integer results, and QGemm, a product of bytes with an integer bias. Each is lowered
+// to integer operators.
 #include "op/axis_rules.h"
 #include "op/infer_as.h"
 #include "op/op_def.h"
@@ -46,7 +46,7 @@ Status lower_mul(LowerContext& ctx) {
   return {};
 }
 
-// --- ReduceSumInteger. Sums have a sign where the elements do.
+// --- ReduceSumInteger, whose sums are signed if the elements are
 
 ElementType sum_type(ElementType element) {
   return is_unsigned(element) ? ElementType::kUint32 : ElementType::kInt32;
@@ -65,7 +65,7 @@ Status lower_sum(LowerContext& ctx) {
   return {};
 }
 
-// --- MatMulInteger16, whose sums have a sign where one of the operands does, and wrap around
+// --- MatMulInteger16, whose sums are signed if an operand is, and wrap around
 
 ElementType product_type(ElementType a, ElementType b) {
   return is_unsigned(a) && is_unsigned(b) ? ElementType::kUint32 : ElementType::kInt32;
@@ -83,7 +83,7 @@ Status lower_product(LowerContext& ctx) {
   return {};
 }
 
-// --- QGemm: alpha * a_scale * b_scale * (sums + C), quantised where there is a zero point
+// --- QGemm: alpha * a_scale * b_scale * (sums + C), quantised if there is a zero point
 
 enum GemmInput : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
 

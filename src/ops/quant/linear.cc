@@ -15,10 +15,10 @@ namespace treadle {
 
 namespace {
 
-// Scales that belong to x: [1], [n] or [outer, blocks, inner] for x as [outer, n, inner].
+// Scales for x: [1], [n] or [outer, blocks, inner] for x as [outer, n, inner].
 struct Layout {
   AxisView view;
-  size_t block = 0;  // elements of the axis that share a scale; 0: no blocks
+  size_t block = 0;  // elements of the axis per scale; 0: no blocks
   bool per_axis = false;
 };
 
@@ -33,7 +33,7 @@ bool unlike(const Shape& a, const Shape& b) {
   return found;
 }
 
-// One element, or perhaps one.
+// Whether the shape has one element, or may have.
 bool may_be_single(const Shape& shape) {
   return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return !differ(d, Dim(1)); });
 }
@@ -90,7 +90,8 @@ Result<Layout> layout_of(const PrepareContext& ctx) {
   return layout;
 }
 
-// Calls fn(first element, elements, scale index, scale step) for each row, until it returns false; whether it did not.
+// Calls fn(first element, elements, scale index, scale step) for each row until it returns false. Returns whether it
+// never did.
 template <class Fn>
 bool for_each_row(const Layout& layout, Fn&& fn) {
   const auto [outer, n, inner] = layout.view;
@@ -132,7 +133,7 @@ struct State {
   Rows rows;
   WideOperand scale, zero;  // to float and int32
   bool has_zero = false;
-  uint32_t output = 0;  // operand of the result; scratch follows it
+  uint32_t output = 0;  // operand number of the result; scratch follows
 };
 
 template <class Rows>
@@ -154,7 +155,7 @@ uint32_t run(const void* state, void* const* slots, const uint32_t* operands) {
   }));
 }
 
-// `quantized` is the type of the zero point; among floats it is always 0.
+// `quantized`: the type of the zero point; for floats it is always 0.
 template <class Rows>
 Status prepare(PrepareContext& ctx, Rows rows, ElementType quantized) {
   auto* state = ctx.make_state<State<Rows>>();
@@ -170,7 +171,7 @@ Status prepare(PrepareContext& ctx, Rows rows, ElementType quantized) {
   return {};
 }
 
-// The type that an attribute names, kUndefined for none.
+// The type that an attribute names; kUndefined for none.
 ElementType attribute_type(const ir::Attributes& attributes, const char* name) {
   return element_type_from_number(attributes.get_int(name));
 }
@@ -276,7 +277,7 @@ TREADLE_OP(DequantizeLinear, "") {
   op.infer(infer_dequantize).prepare(prepare_dequantize).axes(scaled_axes, widen_scaled);
 }
 
-// What opt::keep_byte_weights makes of constant bytes that are dequantised: weights stay bytes until planning has seen
+// Made by opt::keep_byte_weights from constant bytes that are dequantised. The weights stay bytes until planning knows
 // which products read them.
 TREADLE_OP(DequantizedWeights, "treadle") {
   op.since(1)

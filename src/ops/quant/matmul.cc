@@ -1,5 +1,5 @@
-// MatMulInteger, exact on 8-bit operands; ScaledMatMulInteger, which scales the sums, adds a bias and quantises; and
-// QLinearMatMul, which is that where it has one scale for all rows.
+// MatMulInteger, exact on 8-bit operands. ScaledMatMulInteger, which also scales the sums, adds a bias and quantises.
+// And QLinearMatMul, which is lowered to the latter if it has one scale for all rows.
 
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
@@ -14,7 +14,7 @@ namespace treadle {
 
 namespace {
 
-// Sizes of numpy's product of stacks of matrices; vectors count as a row on the left, a column on the right.
+// Sizes of numpy's product of stacks of matrices. A vector is a row on the left, a column on the right.
 Result<Shape> product_shape(const Shape& a, const Shape& b) {
   const bool fits = !a.empty() && !b.empty();
   const Dim k = fits ? a.back() : Dim();
@@ -47,7 +47,7 @@ Status infer_product(InferContext& ctx, size_t b_input, ElementType element) {
   return {};
 }
 
-// One number for all, or one for each row of A or column of B; a list of them is as long.
+// Checks for one number for all, or one for each row of A or column of B.
 Status check_lines(const InferContext& ctx, size_t i, const char* what, size_t matrix, bool rows) {
   const Shape *given = ctx.shape(i), *of = ctx.shape(matrix);
   if (!given || !of || given->size() != 1 || of->size() < 2 || (*given)[0].is_known(1)) return {};
@@ -65,7 +65,7 @@ Status infer_matmul_integer(InferContext& ctx) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// A zero point: one for all, one per row of A or column of B, or those for every matrix of the stack.
+// A zero point: one for all, one per row of A or column of B, or separate ones for each matrix of the stack.
 struct ZeroPoint {
   bool present = false, per_line = false;
   Dims strides;  // over the stack's dimensions
@@ -110,10 +110,10 @@ struct MatMulIntegerState {
   bool has_a_zero = false, has_b_zero = false;
   int64_t matrices = 1;
   ProductGrid grid;
-  size_t worker_scratch = 0;  // bytes for each thread
-  uint32_t output = 0;        // operand of the result; scratch follows it
+  size_t worker_scratch = 0;  // bytes per thread
+  uint32_t output = 0;        // operand number of the result; scratch follows
   // ScaledMatMulInteger:
-  kernels::QGemmEpilogue epilogue;  // without what a run reads
+  kernels::QGemmEpilogue epilogue;  // without the operands of a run
   bool has_bias = false, y_signed = false;
   size_t c_width = 4;
 };
@@ -146,7 +146,7 @@ struct MatrixWalk {
   }
 };
 
-// What the sums become, with the operands of this run.
+// The epilogue with the operands of this run.
 kernels::QGemmEpilogue epilogue_of(const MatMulIntegerState& s, void* const* slots, const uint32_t* operands) {
   kernels::QGemmEpilogue epilogue = s.epilogue;
   if (epilogue.output == kernels::QGemmOutput::kInt32) return epilogue;
@@ -191,7 +191,7 @@ uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_
   return 0;
 }
 
-// One matrix on the right for a whole stack of rows on the left is one product.
+// If all rows of a stack on the left are multiplied by one matrix on the right, they become a single product.
 void merge_rows(kernels::QGemmShape& shape, InlineVector<MatMulIntegerState::Level, 2>& levels) {
   while (!levels.empty()) {
     const auto& inner = levels.back();
@@ -297,7 +297,7 @@ Status prepare_scaled_matmul(PrepareContext& ctx) {
   return {};
 }
 
-// One element, or as many as the product has columns.
+// Checks for one element, or one for each column of the product.
 Status check_columns(const InferContext& ctx, size_t i, const char* what, bool or_one) {
   const Shape *given = ctx.shape(i), *b = ctx.shape(1);
   if (!given || !b || b->empty() || (or_one && element_count(*given).is_known(1))) return {};
@@ -327,7 +327,7 @@ Status infer_qlinear_matmul(InferContext& ctx) {
   return infer_product(ctx, kB, ctx.element(kYZero));
 }
 
-// Scales of A's rows as a column, so that they broadcast over the product.
+// Scales of A's rows as a column, which broadcasts over the product.
 ir::Value* as_column(LowerContext& ctx, size_t i, ir::Value* scale) {
   const Type& type = ctx.type(i);
   if (type.rank() != 1 || type.shape[0].is_known(1)) return scale;
@@ -339,7 +339,7 @@ ir::Value* as_float(LowerContext& ctx, size_t i) {
   return ctx.call("Cast", {ctx.input(i)}, {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kFloat))});
 }
 
-// Whether one number, or one per column where `per_column`, is all that there is of input i.
+// Whether input i is a single number or, with `per_column`, one per column.
 bool serves_rows(const LowerContext& ctx, size_t i, bool per_column) {
   const Type& type = ctx.type(i);
   if (!type.has_shape) return false;
@@ -347,7 +347,7 @@ bool serves_rows(const LowerContext& ctx, size_t i, bool per_column) {
   return per_column && type.rank() == 1 && type.shape[0].is_known();
 }
 
-// Whether ScaledMatMulInteger says it all.
+// Whether ScaledMatMulInteger can compute the node.
 bool is_scaled_product(const LowerContext& ctx) {
   for (const size_t i : {kA, kB, kYZero}) {
     if (!is_integer(ctx.type(i).element)) return false;
@@ -357,7 +357,7 @@ bool is_scaled_product(const LowerContext& ctx) {
          serves_rows(ctx, kYZero, false);
 }
 
-// y = quantise((a - a_zero)(b - b_zero) * (a_scale b_scale)), sums exact for 8-bit integers. Zero points of 8-bit
+// y = quantise((a - a_zero)(b - b_zero) * (a_scale b_scale)), with exact sums for 8-bit integers. Zero points of 8-bit
 // floats are 0.
 Status lower_qlinear_matmul(LowerContext& ctx) {
   if (is_scaled_product(ctx)) {
@@ -390,7 +390,7 @@ Status lower_qlinear_matmul(LowerContext& ctx) {
   return {};
 }
 
-// Zero points of their own may belong to rows of A and columns of B.
+// Zero points per row of A and per column of B move with their axes.
 Status integer_product_axes(AxisContext& c) {
   const bool rows = c.in(0) == c.rank(0) - 2, columns = c.in(1) == c.rank(1) - 1;
   if ((rows && !c.is_single(2)) || (columns && !c.is_single(3))) return looks_along("its zero points run along it");
@@ -438,8 +438,8 @@ TREADLE_OP(MatMulInteger, "") {
       .work(work::matrix_product<0>);
 }
 
-// y = float(sum) * (a_scale * b_scale) + bias for the sums of MatMulInteger, each step rounded; with y_scale and y_zero
-// quantised as QuantizeLinear does. b_scale and bias: one for each column, b_scale also one for all.
+// y = float(sum) * (a_scale * b_scale) + bias for the sums of MatMulInteger, rounded after each step; with y_scale and
+// y_zero quantised as QuantizeLinear does. b_scale and bias have one element per column; b_scale may have a single one.
 TREADLE_OP(ScaledMatMulInteger, "treadle") {
   op.since(1)
       .in("A", "T1")

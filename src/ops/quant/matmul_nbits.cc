@@ -1,6 +1,6 @@
-// MatMulNBits: rows times weights of 2, 4 or 8 bits with a scale, and perhaps a zero point, for each block of a column.
-// What runs it is BlockMatMul, whose weights stay packed (kernels/block_weights.h). Where every row of the weights
-// names its block itself (g_idx), weights become floats first.
+// MatMulNBits: rows times weights of 2, 4 or 8 bits, with a scale and optionally a zero point for each block of a
+// column. It is lowered to BlockMatMul, whose weights stay packed (kernels/block_weights.h). If each row of the weights
+// names its block (g_idx), weights become floats first.
 
 #include <array>
 #include <memory>
@@ -41,7 +41,7 @@ int64_t zero_bytes(const kernels::BlockWeights& w) {
 
 // ---- Inference
 
-// What does not overflow with 8 bits for each weight.
+// Limits that avoid overflow with 8 bits per weight.
 Status check_sizes(int64_t k, int64_t n, int64_t block) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (k >= 1 && n >= 1 && k <= kMost && n <= kMost && block <= kMost) return {};
@@ -64,7 +64,7 @@ Status check_attributes(const InferContext& ctx, const kernels::BlockWeights& w)
   return {};
 }
 
-// As many elements as `count`, whatever the dimensions.
+// Checks for `count` elements in any shape.
 Status check_count(const InferContext& ctx, size_t i, int64_t count) {
   const Shape* shape = ctx.shape(i);
   if (!shape || !differ(element_count(*shape), Dim(count))) return {};
@@ -103,7 +103,7 @@ struct BlockState {
   const void* packed = nullptr;  // null: packed in every run
   ElementType type = ElementType::kFloat, zero_type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;
-  int64_t rows = 0, chunk = 1;  // rows that go through a group of columns at once
+  int64_t rows = 0, chunk = 1;  // rows that pass through a group of columns together
   bool copies_rows = false, narrows = false, has_bias = false;
   size_t a = 0, a_sums = 0, c = 0, bias = 0, own_packed = 0, workers = 0, worker_bytes = 0;  // offsets in scratch
   double unit_ns = 0;
@@ -112,7 +112,7 @@ struct BlockState {
   int64_t chunks() const { return (rows + chunk - 1) / chunk; }
 };
 
-// What ends early where it is told to stop, as packing does.
+// Unpacking ends early if it is told to stop, as packing does.
 using Floats = std::unique_ptr<float[]>;
 
 Floats widened(const kernels::TileConverter& converter, const void* from, int64_t count) {
@@ -121,7 +121,7 @@ Floats widened(const kernels::TileConverter& converter, const void* from, int64_
   return wide;
 }
 
-// Counted from the middle of the range.
+// Zero points relative to the middle of the range.
 Floats read_zeros(const BlockState& s, const void* zeros) {
   const kernels::BlockWeights& w = s.weights;
   const auto middle = static_cast<float>(int64_t{1} << (w.bits - 1));
@@ -157,7 +157,7 @@ void pack(const BlockState& s, const void* b, const void* scales, const void* ze
   kernels::pack_block_weights(w, static_cast<const std::byte*>(b), wide_scales.get(), wide_zeros.get(), packed);
 }
 
-// The packed form depends on the scales and zero points, too: on their contents, so that sessions can share it.
+// The packed form depends on the contents of scales and zero points, too. A hash of contents lets sessions share it.
 uint64_t mixed(uint64_t key, const Operand& operand) {
   const auto* bytes = static_cast<const uint8_t*>(operand.constant);
   const auto count = static_cast<size_t>(operand.element_count()) * byte_width(operand.type);
@@ -190,7 +190,7 @@ Result<const void*> pack_constants(PrepareContext& ctx, const BlockState& s) {
 
 // ---- Run
 
-// The blocks of a row, in float, zeros behind K.
+// Copies the blocks of a row as float, with zeros behind K.
 void lay_row(const BlockState& s, const std::byte* given, float* to, int64_t block_step) {
   const kernels::BlockWeights& w = s.weights;
   const auto width = static_cast<int64_t>(byte_width(s.type));
@@ -201,8 +201,8 @@ void lay_row(const BlockState& s, const std::byte* given, float* to, int64_t blo
   }
 }
 
-// Rows of A, and what zero points are multiplied by. Blocks of many rows are laid side by side: rows whose length is a
-// power of two would share few lines of the cache.
+// Gathers rows of A, and the factors of the zero points. Blocks of many rows are laid side by side: rows of a power of
+// two in length would share few sets of the cache.
 void gather_rows(const BlockState& s, const void* given, kernels::BlockRows& r, std::byte* scratch) {
   const kernels::BlockWeights& w = s.weights;
   r.a = static_cast<const float*>(given);
@@ -251,7 +251,7 @@ uint32_t run_block_matmul(const void* state, void* const* slots, const uint32_t*
   void* out = slots[operands[s.output]];
   rows.c = s.narrows ? reinterpret_cast<float*>(scratch + s.c) : static_cast<float*>(out);
   rows.c_row = s.weights.n;
-  // Chunks of rows are the outer units, so that a thread keeps its groups' weights at hand as long as it can.
+  // Chunks of rows are the outer units, so that a thread uses the weights of its groups as long as possible.
   const int64_t groups = s.weights.groups();
   parallel_for(s.chunks() * groups, s.unit_ns, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end;) {
@@ -319,7 +319,7 @@ std::vector<ir::Attribute> sizes_of(const ir::Attributes& given) {
   return attributes;
 }
 
-// [N, K], row k of the weights in block g_idx[k].
+// [N, K], where row k of the weights is in block g_idx[k].
 ir::Value* gathered_weights(LowerContext& ctx) {
   const kernels::BlockWeights w = read_weights(ctx.attributes());
   ir::Value* groups = fused::slice(ctx, ctx.input(kGroups), ctx.constant_int64s({0}), ctx.constant_int64s({w.k}), 0);
@@ -354,7 +354,7 @@ Status lower_nbits(LowerContext& ctx) {
   return {};
 }
 
-// All axes of A but that of rows' elements.
+// All axes of A except that of a row's elements are independent.
 Status rows_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
   if (c.in(0) == c.rank(0) - 1) return looks_along("its product sums along it");
@@ -393,7 +393,7 @@ Status infer_bnb4(InferContext& ctx) {
   return {};
 }
 
-// What a code stands for, of the block's largest magnitude.
+// The value of each code, as a share of the block's largest magnitude.
 constexpr std::array<std::array<float, 16>, 2> kBnbValues{{
     {0.0f, 5.208333333e-03f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f, -5.208333333e-03f,
      -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f},

@@ -12,7 +12,7 @@ ir::Value* split(LowerContext& ctx, ir::Value* bytes, int64_t bits) {
                               {ir::Attribute::of("direction", "RIGHT")});
   parts = ctx.call("BitwiseAnd", {parts, ctx.number((1 << bits) - 1, ElementType::kUint8)});
   parts = fused::cast(ctx, parts, ElementType::kUint8, ElementType::kFloat);
-  // One axis for the bytes and their parts.
+  // Merges the axis of bytes with that of their parts.
   ir::Value* sizes = fused::concat(ctx, {fused::sizes(ctx, bytes, 0, -1), ctx.constant_int64s({-1})});
   return ctx.call("Reshape", {parts, sizes});
 }

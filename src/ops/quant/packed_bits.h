@@ -5,10 +5,10 @@
 
 namespace treadle::quant {
 
-// The numbers in bytes [..., n], the first of a byte in its lowest bits, as floats [..., n * 8 / bits].
+// The numbers in bytes [..., n] as floats [..., n * 8 / bits]. The first number of a byte is in its lowest bits.
 ir::Value* split(LowerContext& ctx, ir::Value* bytes, int64_t bits);
 
-// Of bytes [rows, ...] the first `count` of each row, as floats [rows, count].
+// The first `count` numbers of each row of bytes [rows, ...], as floats [rows, count].
 ir::Value* unpacked(LowerContext& ctx, ir::Value* bytes, int64_t bits, int64_t rows, int64_t count);
 
 }  // namespace treadle::quant

@@ -1,5 +1,5 @@
-// Operators on quantised tensors that onnxruntime's quantiser writes: each becomes the operator that it stands for,
-// between DequantizeLinear of its operands and QuantizeLinear of its result.
+// Operators on quantised tensors that onnxruntime's quantiser writes. Each is lowered to the plain operator, between
+// DequantizeLinear of its operands and QuantizeLinear of its result.
 #include <fmt/format.h>
 
 #include <array>
@@ -18,15 +18,15 @@ namespace {
 using ir::Attribute;
 using ir::Value;
 
-// Input i by the scale and the zero point that follow it.
+// Input i, dequantised by the scale and zero point that follow it.
 Value* wide(LowerContext& ctx, size_t i) {
   std::vector<Value*> inputs{ctx.input(i), ctx.input(i + 1)};
   if (ctx.has_input(i + 2)) inputs.push_back(ctx.input(i + 2));
   return ctx.call("DequantizeLinear", inputs);
 }
 
-// By the scale in input `scale`, and the zero point behind it; without one the result is of the type of input 0 as
-// well.
+// Quantises y by the scale in input `scale` and the zero point behind it. Without a zero point the result has the type
+// of input 0.
 Status set_narrow(LowerContext& ctx, Value* y, size_t scale, ElementType type) {
   std::vector<Value*> inputs{y, ctx.input(scale)};
   std::vector<Attribute> attributes;
@@ -39,7 +39,7 @@ Status set_narrow(LowerContext& ctx, Value* y, size_t scale, ElementType type) {
   return {};
 }
 
-// Scales and zero points are of whole tensors: [] or [1].
+// Checks that scales and zero points are for whole tensors: [] or [1].
 Status check_single(const InferContext& ctx, std::initializer_list<size_t> inputs) {
   for (const size_t i : inputs) {
     const Shape* shape = ctx.shape(i);
@@ -98,7 +98,7 @@ Status infer_softmax(InferContext& ctx) {
   return infer_one(ctx);
 }
 
-// Before version 13 of Softmax all axes from `axis` on are one.
+// Before version 13 of Softmax, all axes from `axis` on count as one.
 Status lower_softmax(LowerContext& ctx) {
   const Attribute axis = Attribute::of("axis", ctx.attributes().get_int("axis"));
   Value* x = wide(ctx, 0);
@@ -155,7 +155,7 @@ Status lower_mean(LowerContext& ctx) {
 
 // --- windows
 
-// [N, C, ...] of [N, ..., C], or back.
+// [N, C, ...] from [N, ..., C], or back.
 Shape moved(const Shape& shape, bool to_first) {
   Shape result = shape;
   if (shape.size() < 3) return result;
@@ -166,7 +166,7 @@ Shape moved(const Shape& shape, bool to_first) {
   return result;
 }
 
-// As `op` of `operands`, the first of which may have its channels last.
+// Infers as `op` with `operands`, of which the first may be NHWC.
 Status infer_windows(InferContext& ctx, const char* op, std::span<const size_t> operands) {
   if (ctx.attributes().get_int("channels_last") == 0 || !ctx.shape(0)) return infer_as(ctx, op, operands);
   const Type first = Type::tensor(ctx.element(0), moved(*ctx.shape(0), true));
@@ -229,7 +229,7 @@ Status lower_global_average(LowerContext& ctx) {
   return lower_pool(ctx, "GlobalAveragePool", {});
 }
 
-// --- QLinearConv, whose weights have their channels second all the same
+// --- QLinearConv, whose weights are never NHWC
 
 Status infer_conv(InferContext& ctx) {
   std::vector<size_t> operands(ctx.inputs.size());
@@ -247,7 +247,7 @@ Status lower_conv(LowerContext& ctx) {
   return {};
 }
 
-// --- QuantizeLinear and DequantizeLinear, whose axis is that of a vector of scales
+// --- QuantizeLinear and DequantizeLinear with an axis for a vector of scales
 
 std::vector<Attribute> scale_attributes(const LowerContext& ctx) {
   std::vector<Attribute> attributes;

@@ -1,5 +1,5 @@
-// QMoE: experts whose weights are numbers of 2, 4 or 8 bits in bytes, with a scale, and perhaps a zero point, for each
-// row of an expert's matrix or each block of a row. The weights become floats, once where they are constants.
+// QMoE: experts whose weights are numbers of 2, 4 or 8 bits in bytes, with a scale and optionally a zero point for each
+// row of an expert's matrix or each block of a row. The weights become floats; constant weights only once.
 
 #include <algorithm>
 #include <array>
@@ -20,10 +20,10 @@ using ir::Value;
 enum Input : size_t {
   kTokens,
   kRouter,
-  kWeights,  // of three layers each: weights, scales, bias
+  kWeights,  // for three layers each: weights, scales, bias
   kZeros = 11,
   kRouterWeights = 14,
-  kGlobalScales = 15,  // and what stands behind them: of other kinds of numbers
+  kGlobalScales = 15,  // this and further inputs are for other number formats
 };
 constexpr size_t kLayers = 3;
 
@@ -72,7 +72,7 @@ Status check_attributes(const InferContext& ctx) {
   return {};
 }
 
-// Sizes known, `expected` elements.
+// Checks known sizes against `expected`.
 Status check_sizes(const InferContext& ctx, size_t i, std::initializer_list<Dim> expected) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
@@ -83,7 +83,7 @@ Status check_sizes(const InferContext& ctx, size_t i, std::initializer_list<Dim>
                to_string(*shape), to_string(Shape(expected)));
 }
 
-// Of a layer with so many inputs.
+// Checks a layer with `columns` inputs.
 Status check_layer(const InferContext& ctx, size_t i, const Dim& columns) {
   const Layer layer(i);
   const Shape* w = ctx.shape(layer.weights);
@@ -144,7 +144,7 @@ Result<Value*> float_weights(LowerContext& ctx, size_t i) {
                                   ctx.constant_int64s({rows, blocks, block})});
   Value* zero = ctx.number(static_cast<double>(1 << (bits - 1)), ElementType::kFloat);
   if (ctx.has_input(layer.zeros)) {
-    // Zero points of whole rows lie behind each other, those of blocks begin a byte for each row.
+    // Zero points of whole rows follow each other without gaps. Those of blocks begin a new byte for each row.
     const bool whole = block_of(ctx.attributes()) == 0;
     zero = unpacked(ctx, ctx.input(layer.zeros), bits, whole ? experts : rows,
                     whole ? rows / std::max<int64_t>(experts, 1) : blocks);
@@ -168,8 +168,8 @@ Status lower_quantized(LowerContext& ctx) {
     inputs[3 + 2 * i] = as_float(layer.bias);
   }
   inputs[8] = as_float(kRouterWeights);
-  // onnxruntime takes the softmax of the chosen experts' scores alone, so that they are normalised whatever the
-  // attribute says; weights of the router's own are as the attribute says.
+  // onnxruntime takes the softmax over the chosen experts only, so its weights are normalised, whatever the attribute
+  // says. The attribute counts for separate router weights.
   const bool normalized = !inputs[8] || ctx.attributes().get_int("normalize_routing_weights") != 0;
   ctx.set_output(0, nn::call_experts(ctx, inputs, ctx.type(kTokens).element, normalized));
   return {};

@@ -1,12 +1,12 @@
 #pragma once
-// Quantisation of rows of elements. Rounding is half to even, integers saturate; a NaN becomes the lowest integer.
+// Quantisation of rows of elements. Rounding is half to even, and integers saturate; a NaN becomes the lowest integer.
 
 #include "kernels/convert.h"
 #include "kernels/quantize.h"
 
 namespace treadle::quant {
 
-// Scales and zero points along a row: one for all of it (step 0), or one per element (step 1).
+// Scales and zero points along a row: one for the whole row (step 0), or one per element (step 1).
 struct RowScale {
   const float* scale;
   const int32_t* zero;  // null: 0
@@ -17,9 +17,9 @@ struct RowScale {
 struct QuantizeRows {
   ElementType to = ElementType::kUint8;
   kernels::TileConverter widen;  // x to float
-  kernels::TileConverter round;  // the quotient to the type that division is done in, and back; no steps: float
+  kernels::TileConverter round;  // the quotient to the type of the division and back; no steps: float
   kernels::TileConverter unround;
-  kernels::TileConverter narrow;  // integers: from int32; floats: from float, saturating as asked
+  kernels::TileConverter narrow;  // integers: from int32; floats: from float, saturating if requested
   const kernels::QuantizeKernels* rows = nullptr;
   bool integers = true, bytes = false, rounds = false;
   float low = 0, high = 0;

@@ -16,9 +16,9 @@ namespace treadle::random {
 
 namespace {
 
-// ---- What they make
+// ---- Types and sizes of results
 
-// The type that attribute `dtype` names, `otherwise` where it is absent.
+// The type that attribute `dtype` names, `otherwise` if it is absent.
 Result<ElementType> result_type(const InferContext& ctx, ElementType otherwise) {
   ElementType type = otherwise;
   if (ctx.attributes().has("dtype")) type = element_type_from_number(ctx.attributes().get_int("dtype"));
@@ -54,7 +54,7 @@ Status infer_like(InferContext& ctx) {
   return {};
 }
 
-// Bits of a significand: what a uniform number keeps, so that rounding does not bring it up to 1.
+// Bits of a significand. A uniform number keeps so many bits, so that rounding does not turn it into 1.
 int significant_bits(ElementType type) {
   if (type == ElementType::kDouble) return 53;
   if (type == ElementType::kFloat) return 24;
@@ -63,14 +63,14 @@ int significant_bits(ElementType type) {
 
 // ---- Uniform and normal numbers
 
-// Results of type T, or converted from T.
+// Results are of type T, or converted from T.
 template <class T>
 struct DrawState {
   Source source;
   size_t count = 0, width = sizeof(T);
   kernels::RandomRows<T> rows;
   kernels::RandomScale<T> scale;
-  int bits = 0;  // of a uniform number; 0: normal numbers
+  int bits = 0;  // of a uniform number; 0: normal distribution
   bool converted = false;
   kernels::TileConverter narrow;
   uint32_t output = 0;
@@ -99,7 +99,7 @@ uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operand
   return 0;
 }
 
-// The largest number of a type of floats that is less than `high`.
+// The largest number of a float type that is below `high`.
 double largest_below(double high, ElementType type) {
   uint64_t bits = 0;
   double x = 0;
@@ -116,7 +116,7 @@ double largest_below(double high, ElementType type) {
   return x;
 }
 
-// `bits`: of a uniform number; 0: normal numbers.
+// `bits`: of a uniform number; 0: normal distribution.
 template <class T>
 Status prepare_rows(PrepareContext& ctx, const kernels::RandomRows<T>& rows, const kernels::RandomScale<T>& scale,
                     int bits) {
@@ -143,7 +143,7 @@ Status prepare_uniform(PrepareContext& ctx) {
   const double step = std::ldexp(high - low, -bits), below = largest_below(high, type);
   const double most = low <= below && below < high ? below : std::numeric_limits<double>::infinity();
   const kernels::RandomKernels& kernels = kernels::random_kernels();
-  // float is too narrow for steps that are not normal numbers, and for ranges beyond its own.
+  // Subnormal steps, and ranges beyond that of float, need double.
   constexpr auto kFloatMost = static_cast<double>(std::numeric_limits<float>::max());
   const auto narrow = static_cast<float>(step);
   if (type == ElementType::kDouble || std::abs(high - low) > kFloatMost || (step != 0 && !std::isnormal(narrow))) {
@@ -208,7 +208,7 @@ struct MultinomialState {
   kernels::TileConverter widen, narrow;
 };
 
-// Unnormalised logarithms to running sums of the probabilities; the total is not positive where there is none to draw.
+// Turns unnormalised logarithms into running sums of probabilities. The total is not positive if nothing can be drawn.
 double accumulate(double* row, size_t n, StopPoll& stop) {
   constexpr double kCompareNs = 1, kExpNs = 8;
   double largest = row[0], sum = 0;
@@ -322,7 +322,7 @@ TREADLE_OP(RandomNormalLike, "") {
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
   op.infer(random::infer_like)
       .prepare(random::prepare_normal)
-      .compute(compute_by_position)  // strings, of which only the sizes count
+      .compute(compute_by_position)  // strings: only the sizes count
       .random()
       .no_axes("it draws numbers for all positions in a row");
 }
@@ -356,7 +356,7 @@ TREADLE_OP(RandomUniformLike, "") {
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
   op.infer(random::infer_like)
       .prepare(random::prepare_uniform)
-      .compute(compute_by_position)  // as above
+      .compute(compute_by_position)  // strings: only the sizes count
       .random()
       .no_axes("it draws numbers for all positions in a row");
 }

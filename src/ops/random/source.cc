@@ -25,7 +25,7 @@ uint64_t entropy() {
   return key;
 }
 
-// Of all nodes without a seed of their own.
+// For all nodes without a seed attribute.
 struct Process {
   std::atomic<uint64_t> key{entropy()}, runs{1};
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where the numbers of a random node come from: its seed, or the process.
+// The random numbers of a node come from its seed, or from the process.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace treadle::random {
 
-// From here on, what nodes without a seed give follows from `seed` and from the order in which they run.
+// Nodes without a seed attribute depend on `seed` and on the order in which they run, from now on.
 void set_process_seed(uint64_t seed);
 
-// The sequence of one run of a node: by the node's attribute `seed` (the same numbers every run) where it is there and
-// is not NaN, else one that no other run of this process has, keyed by set_process_seed(), or the machine's entropy.
+// The sequence of one run of a node. With an attribute `seed` that is not NaN, it is the same in every run. Otherwise
+// it differs from that of any other run of the process; its key is set by set_process_seed(), or taken from the
+// machine's entropy.
 struct Source {
   bool seeded = false;
   uint64_t key = 0;
@@ -39,7 +40,7 @@ void for_each_tile(size_t count, double element_ns, Fn&& fn) {
                });
 }
 
-// Numbers of 53 bits, evenly spread over [0, 1), to compare probabilities with.
+// Numbers of 53 bits, uniform in [0, 1), for comparison with probabilities.
 class UnitNumbers {
  public:
   UnitNumbers() : rows_(kernels::random_kernels().f64) {}

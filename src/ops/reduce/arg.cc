@@ -1,4 +1,4 @@
-// ArgMax and ArgMin: where the extreme lies.
+// ArgMax and ArgMin: the position of the extreme.
 
 #include <fmt/format.h>
 

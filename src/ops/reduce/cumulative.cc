@@ -12,7 +12,7 @@ namespace treadle {
 
 namespace {
 
-// Offsets from lengths.
+// Sums known sizes, as in offsets from lengths.
 void sum_symbols(InferContext& ctx) {
   if (!wants_small_symbols(ctx) || ctx.element(0) != ElementType::kInt64) return;
   std::optional<Shape> dims = small_dims(ctx, 0);

@@ -1,5 +1,5 @@
-// LpNormalization and MeanVarianceNormalization, as reductions and elementwise operators. Narrow floats are computed in
-// float.
+// LpNormalization and MeanVarianceNormalization, lowered to reductions and elementwise operators. Narrow floats are
+// computed in float.
 
 #include <cstring>
 
@@ -30,7 +30,7 @@ Status infer_lp_normalization(InferContext& ctx) {
   return infer_like_input(ctx);
 }
 
-// Where the norm is zero all elements are, and zero is the result.
+// If the norm is zero, all elements are, and the result is zero.
 Status lower_lp_normalization(LowerContext& ctx) {
   const ElementType type = ctx.type(0).element, wide = wide_type(type);
   ir::Value* x = cast_to(ctx, ctx.input(0), type, wide);
@@ -42,7 +42,7 @@ Status lower_lp_normalization(LowerContext& ctx) {
   return {};
 }
 
-// The first version names no axes: all but the channels, or with `across_channels` all.
+// The first version has no axes: it reduces all but the channels, or with `across_channels` all.
 std::vector<int64_t> normalised_axes(const LowerContext& ctx) {
   const auto named = ctx.attributes().get_ints("axes");
   if (ctx.version() >= 9) return {named.begin(), named.end()};
@@ -83,7 +83,7 @@ TREADLE_OP(LpNormalization, "") {
 }
 
 TREADLE_OP(MeanVarianceNormalization, "") {
-  // The first version was an experiment, of which onnxruntime still runs models.
+  // The first version was experimental; onnxruntime still runs models with it.
   op.since(1)
       .in("input", "T")
       .out("output", "T")

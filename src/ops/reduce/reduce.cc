@@ -1,4 +1,4 @@
-// The reductions. Axes are an attribute in old versions, an optional input in later ones.
+// The reductions. Axes are an attribute in old versions and an optional input in later ones.
 
 #include "kernels/reduce.h"
 
@@ -18,7 +18,7 @@ namespace {
 using Axes = InlineVector<int64_t, 8>;
 using Reduced = InlineVector<bool, 8>;  // by dimension
 
-// Which of `rank` dimensions `axes` names. No axes: all, or none if the node says so.
+// Marks the dimensions that `axes` names. No axes: all dimensions, or none with noop_with_empty_axes.
 Result<Reduced> reduced_dimensions(const ir::Attributes& attributes, std::span<const int64_t> axes, size_t rank) {
   Reduced reduced(rank, axes.empty() && attributes.get_int("noop_with_empty_axes") == 0);
   for (int64_t axis : axes) {
@@ -28,7 +28,7 @@ Result<Reduced> reduced_dimensions(const ir::Attributes& attributes, std::span<c
   return reduced;
 }
 
-// The axes of the node; nullopt while they are an input whose contents are unknown.
+// The axes of the node; nullopt if they are an input of unknown contents.
 std::optional<Axes> known_axes(const InferContext& ctx) {
   if (!ctx.has_input(1)) {
     const auto axes = ctx.attributes().get_ints("axes");
@@ -73,7 +73,7 @@ Dim multiply(const Dim& a, const Dim& b) {
   return a * b;
 }
 
-// Also folds the elements of a shape ("number of elements" is ReduceProd of Shape).
+// Also folds elements of a shape ("number of elements" is ReduceProd of Shape).
 template <DimFn kFn>
 Status infer_and_fold(InferContext& ctx) {
   TREADLE_TRY(infer_reduce(ctx));
@@ -92,7 +92,7 @@ Status infer_and_fold(InferContext& ctx) {
 
 struct ReduceState {
   kernels::ReducePlan plan;
-  size_t output = 0;  // operand of the result
+  size_t output = 0;  // operand number of the result
   double part_ns = 0;
 };
 
@@ -132,12 +132,12 @@ Status prepare_reduce(PrepareContext& ctx) {
 
 struct DynamicReduce {
   kernels::ReducePlan plan;  // without sizes
-  bool all = true;           // reduces all dimensions where no axes are given, else none
+  bool all = true;           // without axes, whether all dimensions are reduced or none
   bool keep = true;
-  Axes axes;  // of versions that have them as an attribute
+  Axes axes;  // in versions with axes as an attribute
 };
 
-// reduced_dimensions of the sizes at hand. False where the axes are wrong.
+// reduced_dimensions() for the sizes at hand. False if the axes are wrong.
 bool find_reduced(const DynamicReduce& s, const DynamicCall& call, std::span<bool> reduced) {
   std::span<const int64_t> axes = s.axes;
   if (call.has(1)) {
@@ -182,8 +182,8 @@ DynamicKernel dynamic_reduce(const DynamicContext& c) {
   return dynamic_kernel<DynamicReduce, run_dynamic_reduce>(c, std::move(made));
 }
 
-// The node's axes as an input of the newest version; null where none are given. nullopt: it reduces nothing, or what
-// the run says.
+// The node's axes as an input of the newest version; null if none are given. nullopt: it reduces nothing, or axes are
+// unknown before the run.
 std::optional<ir::Value*> axes_input(LowerContext& ctx) {
   const auto given = ctx.attributes().get_ints("axes");
   const Tensor* contents = ctx.has_input(1) ? ctx.value(1) : nullptr;
@@ -194,7 +194,7 @@ std::optional<ir::Value*> axes_input(LowerContext& ctx) {
   return nullptr;
 }
 
-// `op` of the axes, which stay with size 1, or go.
+// `op` over the axes. `keep`: they stay with size 1.
 ir::Value* reduce_over(LowerContext& ctx, std::string_view op, ir::Value* x, ir::Value* axes, bool keep) {
   return ctx.call(op, {x, axes}, {ir::Attribute::of("keepdims", int64_t{keep})});
 }
@@ -212,7 +212,8 @@ bool expand_log_sum(LowerContext& ctx) {
   return true;
 }
 
-// m = ReduceMax(x), 0 where that is infinite;  m + Log(ReduceSum(Exp(x - m))). This rounds more often than the kernel.
+// m = ReduceMax(x), or 0 where that is infinite;  m + Log(ReduceSum(Exp(x - m))). This rounds more often than the
+// kernel.
 bool expand_log_sum_exp(LowerContext& ctx) {
   const auto axes = axes_input(ctx);
   const ElementType type = ctx.type(0).element;
@@ -227,14 +228,14 @@ bool expand_log_sum_exp(LowerContext& ctx) {
   return true;
 }
 
-// --- what the records of reductions have in common
+// --- records of reductions
 
 constexpr TypeSet kReducibleOrBool =
     tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32, ElementType::kInt64,
             ElementType::kBool, ElementType::kFloat16, ElementType::kDouble, ElementType::kUint32, ElementType::kUint64,
             ElementType::kBfloat16);
 
-// The first versions. Later ones differ in types, and in where they have their axes.
+// The first versions. Later ones differ in types, and have axes as an input.
 void begin_reduction(OpBuilder& op) {
   op.since(1)
       .in("data", "T")

@@ -1,5 +1,5 @@
-// Softmax, LogSoftmax, Hardmax. Before opset 13 the tensor is flattened to two dimensions at `axis` and they run along
-// the second one.
+// Softmax, LogSoftmax, Hardmax. Before opset 13 the tensor is flattened to two dimensions at `axis`, and they run along
+// the second.
 
 #include <fmt/format.h>
 
@@ -118,7 +118,7 @@ Status prepare_hardmax(PrepareContext& ctx) {
   return {};
 }
 
-// Along one axis; with versions before 13 along all from that axis on.
+// Runs along one axis; before version 13 along all axes from `axis` on.
 Status softmax_axes(AxisContext& c) {
   const bool flattens = c.version() < 13;
   const int64_t axis = c.axis(c.rank(0), flattens ? 1 : -1);

@@ -38,7 +38,7 @@ const Function* find_function(std::string_view name) {
   return nullptr;
 }
 
-// Hands out the entries of a list attribute one by one.
+// Reads the entries of a list attribute one by one.
 class Values {
  public:
   Values(const ir::Attributes& attributes, const char* name) : name_(name), list_(attributes.get_floats(name)) {}

@@ -16,14 +16,13 @@ struct Activation {
   float beta = 0;
 };
 
-// The functions for `directions` times `defaults.size()` places. Names are taken without regard to case; only a
-// function that has an alpha (a beta) takes one from activation_alpha (activation_beta), in order, on through the
-// second direction; where the list has run out, the function's own default holds. Names beyond the last place are
-// ignored.
+// The functions for `directions` times `defaults.size()` positions. Case of names does not matter. A function with an
+// alpha (a beta) takes the next entry of activation_alpha (activation_beta), in order through both directions; behind
+// the end of the list it takes the function's default. Further names are ignored.
 Result<std::vector<Activation>> read_activations(const ir::Attributes& attributes, size_t directions,
                                                  std::initializer_list<const char*> defaults);
 
-// How the internal cell operators carry activations: three lists of one length.
+// The form in which the internal cell operators have activations: three lists of the same length.
 std::vector<ir::Attribute> to_attributes(std::span<const Activation> activations);
 std::vector<Activation> from_attributes(const ir::Attributes& attributes);
 

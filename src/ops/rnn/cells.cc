@@ -1,9 +1,9 @@
-// What one step of a recurrence does after its matrix product, as internal operators: RnnCell, LstmCell, GruCell
-// (linear_before_reset), GruGates and GruUpdate (else). Batch entries are done one after the other, all functions of
-// one while its row of gates is in the first-level cache.
+// The part of a recurrence's step behind its matrix product, as internal operators: RnnCell, LstmCell, GruCell (with
+// linear_before_reset), GruGates and GruUpdate (without). Batch entries are computed one after the other, all functions
+// of one while its row of gates is in the first-level cache.
 //
 // Attributes of all: functions, alphas, betas (activation.h), clip (absent: none). Half-precision types are computed in
-// f32 from the gates on and rounded where a result leaves.
+// f32 from the gates on, and results are rounded.
 #include <cstring>
 
 #include "kernels/convert.h"
@@ -24,7 +24,7 @@ using kernels::Row;
 
 struct Cell {
   size_t batch, hidden, width;  // width: bytes of an element in the compute type
-  bool direct;                  // stored as computed
+  bool direct;                  // stored in the compute type
   kernels::TileConverter load_converter, store_converter;
   struct Function {
     Row row;
@@ -33,9 +33,9 @@ struct Cell {
   Function functions[3];
   Row mul_row, add_row, rsub_row, clip_row;
   bool clips = false, input_forget = false;
-  size_t scratch_bytes = 0;                       // for each thread
-  double entry_ns = 0;                            // of a batch entry
-  const kernels::RecurrentRows* fused = nullptr;  // set where nothing departs from the defaults
+  size_t scratch_bytes = 0;                       // per thread
+  double entry_ns = 0;                            // per batch entry
+  const kernels::RecurrentRows* fused = nullptr;  // set if all attributes have their defaults
   union {
     double f64[3];
     float f32[3];
@@ -52,21 +52,21 @@ struct Cell {
     add_row(a, b, out, blocks * hidden, nullptr);
   }
   void one_minus(const char* a, char* out) const { rsub_row(one(), a, out, hidden, nullptr); }
-  // Returns where the clipped values are: `in` itself when nothing is clipped.
+  // Returns the clipped values: `in` itself if nothing is clipped.
   const char* clip(const char* in, char* out, size_t blocks = 1) const {
     if (!clips) return in;
     clip_row(in, &constants, out, blocks * hidden, nullptr);
     return out;
   }
 
-  // Row b of a tensor with rows of `blocks` times hidden elements, converted into `buffer` if need be.
+  // Row b of a tensor with rows of `blocks` times hidden elements, converted into `buffer` if necessary.
   const char* load(const void* tensor, size_t b, size_t blocks, char* buffer) const {
     if (direct) return static_cast<const char*>(tensor) + b * blocks * bytes();
     const size_t n = blocks * hidden;
     kernels::convert(load_converter, static_cast<const char*>(tensor) + b * n * load_converter.from_width, buffer, n);
     return buffer;
   }
-  // Where row b of a result is computed: in place, or in `buffer` until store().
+  // Where to compute row b of a result: in place, or in `buffer` until store().
   char* target(void* tensor, size_t b, char* buffer) const {
     return direct ? static_cast<char*>(tensor) + b * bytes() : buffer;
   }
@@ -84,7 +84,7 @@ struct Cell {
   }
 };
 
-// fn(begin, end, scratch) over ranges of batch entries.
+// Calls fn(begin, end, scratch) for ranges of batch entries.
 template <class Fn>
 uint32_t over_batch(const Cell& cell, void* scratch, Fn&& fn) {
   parallel_for(static_cast<int64_t>(cell.batch), cell.entry_ns, [&](int64_t begin, int64_t end, int worker) {
@@ -94,7 +94,7 @@ uint32_t over_batch(const Cell& cell, void* scratch, Fn&& fn) {
   return 0;
 }
 
-// h' = (1 - z)·candidate + z·h; z and candidate are overwritten.
+// h' = (1 - z)·candidate + z·h; overwrites z and candidate.
 void blend(const Cell& cell, char* z, char* candidate, const char* h, char* spare, char* out) {
   cell.one_minus(z, spare);
   cell.mul(spare, candidate, candidate);
@@ -150,7 +150,7 @@ void lstm_row(const Cell& cell, const LstmRow& row) {
   cell.mul(o, row.spare, row.h_out);
 }
 
-// kLengths: with `within`.
+// kLengths: with input `within`.
 template <bool kPeepholes, bool kLengths>
 uint32_t run_lstm_cell(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
@@ -365,8 +365,8 @@ TREADLE_OP(RnnCell, "treadle") {
   op.infer(rnn::infer_like<0>).prepare(rnn::prepare_rnn_cell).axes(axes::entries).work(work::functions_of_result<1>);
 }
 
-// g [B, 4H] (gates i, o, f, c), c [B, H], P [3H] (i, o, f), within [B, 1] -> h, c [B, H]. Entries that are not within
-// their lengths are not computed: their h is zero, their c as before.
+// g [B, 4H] (gates i, o, f, c), c [B, H], P [3H] (i, o, f), within [B, 1] -> h, c [B, H]. Entries beyond their lengths
+// are not computed: h is zero, and c unchanged.
 TREADLE_OP(LstmCell, "treadle") {
   rnn::with_attributes(op.since(1))
       .in("g", "T")

@@ -1,5 +1,5 @@
-// The candidate's recurrent product is of h (linear_before_reset) or of r·h. The first needs one product per step, the
-// second two, the gates' before the candidate's.
+// The candidate's recurrent product is with h (linear_before_reset) or with r·h. The first needs one product per step,
+// the second two: that of the gates, and then that of the candidate.
 #include "ops/rnn/recurrent.h"
 
 namespace treadle::rnn {
@@ -17,7 +17,7 @@ Status infer_gru(InferContext& ctx) {
   return infer(ctx, family());
 }
 
-// Biases of the input and of the recurrent product; null where there is no B.
+// Biases of the input and of the recurrent product; null without input B.
 struct Bias {
   ir::Value* input = nullptr;
   ir::Value* recurrent = nullptr;

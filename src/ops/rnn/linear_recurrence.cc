@@ -1,4 +1,4 @@
-// LinearRecurrence is what opt/linear_recurrences.cc makes of loops: all states of h_t = a_t h_(t-1) + b_t.
+// LinearRecurrence, made by opt/linear_recurrences.cc from loops: all states of h_t = a_t h_(t-1) + b_t.
 #include "kernels/linear_recurrence.h"
 
 #include <cstring>
@@ -30,11 +30,11 @@ Status infer_linear_recurrence(InferContext& ctx) {
 
 struct RecurrenceState {
   kernels::LinearRecurrence recurrence;
-  bool shares = false;  // among threads
+  bool shares = false;  // shared among threads
   size_t row_bytes = 0;
 };
 
-// The states that steps begin with: the first is the initial one, the others are rows of the step before.
+// The state before each step: the initial one, then the rows of the steps before.
 void write_before(const RecurrenceState& s, const void* initial, const void* rows, void* before) {
   if (s.recurrence.steps == 0) return;
   const auto* from = static_cast<const std::byte*>(rows);

@@ -52,7 +52,7 @@ Value* Lowering::x() {
   if (x_) return x_;
   x_ = ctx_.input(kX);
   if (!form_.batch_first) return x_;
-  // Swapping axes of which one has size 1 moves nothing.
+  // Swapping two axes of which one has size 1 moves no elements.
   const bool plain = batch_.known == 1 || time_.known == 1;
   x_ = plain ? reshape(x_, {time_, batch_, input_})
              : ctx_.call("Transpose", {x_}, {Attribute::of("perm", std::vector<int64_t>{1, 0, 2})});
@@ -218,7 +218,7 @@ Value* Lowering::stack(Values parts, int64_t axis) {
 void Lowering::finish() {
   Values y;
   for (const Loop& loop : loops_) {
-    // A scan without steps cannot tell a batch size that is not known here.
+    // A scan without steps does not know the batch size if it is not known here.
     y.push_back(batch_.known >= 0 ? loop.y : reshape(loop.y, {time_, batch_, {hidden_, nullptr}}));
   }
   Value* all = stack(y, 1);  // [T, D, B, H]

@@ -1,5 +1,5 @@
-// DynamicQuantizeGemm (internal): A·B + C for float A and 8-bit B. A is quantised as DynamicQuantizeLinear does, as a
-// whole; the products are summed in integers, exactly; B stays 8-bit in memory.
+// DynamicQuantizeGemm (internal): A·B + C for float A and 8-bit B. A is quantised as a whole, as by
+// DynamicQuantizeLinear. Products are summed exactly in integers, and B stays 8-bit in memory.
 //
 //   A float [M, K]; B int8 or uint8 [K, N]; b_scale float, one or [N]; b_zero of B's type, one or [N], absent: 0;
 //   C float [N] or [M, N], absent: 0 -> float [M, N]
@@ -26,8 +26,8 @@ struct State {
   const kernels::QuantizeKernels* rows = nullptr;
   kernels::QGemmPlan plan;
   ProductGrid grid;
-  size_t worker_scratch = 0;     // bytes for each thread
-  size_t quantized_at = 0;       // in scratch: A
+  size_t worker_scratch = 0;     // bytes per thread
+  size_t quantized_at = 0;       // offset of A in scratch
   const void* packed = nullptr;  // B, if constant
   bool scale_per_column = false;
   bool c_per_row = false;
@@ -89,7 +89,7 @@ kernels::QGemmPlan plan_product(const PrepareContext& ctx, const State& state) {
 }
 
 constexpr double kMultiplyAddNs = 0.01;
-constexpr uint64_t kPackedLayout = 0x71676d6d;  // of PackCache; one instruction set per process uses it
+constexpr uint64_t kPackedLayout = 0x71676d6d;  // of PackCache; a process uses a single instruction set for it
 
 Status prepare(PrepareContext& ctx) {
   State* state = ctx.make_state<State>();

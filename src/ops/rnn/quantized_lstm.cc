@@ -1,5 +1,5 @@
-// LSTM with 8-bit weights: the loop is LSTM's, its products are DynamicQuantizeGemm. W and R are stored transposed,
-// [directions, inputs, 4 * hidden]; scales and zero points are one per direction or one per column.
+// LSTM with 8-bit weights: the loop of LSTM with DynamicQuantizeGemm for its products. W and R are stored transposed,
+// [directions, inputs, 4 * hidden]. Scales and zero points are one per direction or one per column.
 #include "op/operands.h"
 #include "ops/rnn/recurrent.h"
 
@@ -14,7 +14,7 @@ const Family& family() {
   return instance;
 }
 
-// Input `i` has an element for each direction, or a row of one for each column of the direction's weights.
+// Checks that input `i` has one element per direction, or one per column of the direction's weights.
 Status check_scales(const InferContext& ctx, size_t i, const Dim& directions, const Dim& columns) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
@@ -41,7 +41,7 @@ Weights read_weights(Lowering& lowering, size_t d, size_t weights, size_t scale)
   return {lowering.weights(weights, d), lowering.weights(scale, d), lowering.weights(scale + 1, d)};
 }
 
-// `addend` may be null. It is listed all the same: the kernel knows its operands by their places.
+// `addend` may be null, but is listed: the kernel knows its operands by position.
 ir::Value* product(LowerContext& ctx, ir::Value* a, const Weights& b, ir::Value* addend) {
   return ctx.call("DynamicQuantizeGemm", {a, b.quantized, b.scale, b.zero, addend}, {}, "treadle");
 }

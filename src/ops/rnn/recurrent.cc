@@ -6,7 +6,7 @@ namespace treadle::rnn {
 
 namespace {
 
-// Axes of a direction's weights that are known, checked; -1 stands for any size.
+// Checks known axes of a direction's weights; -1 stands for any size.
 Status check_shape(const InferContext& ctx, size_t i, std::string_view name, std::initializer_list<Dim> expected) {
   const Shape* shape = ctx.shape(i);
   if (!shape) return {};
@@ -27,7 +27,7 @@ Status check_shape(const InferContext& ctx, size_t i, std::string_view name, std
 Result<bool> is_reverse(const ir::NodeInfo& node, std::string_view direction) {
   if (direction == "forward" || direction == "bidirectional") return false;
   if (direction == "reverse") return true;
-  // GRU-1's default is misspelt in the specification.
+  // The specification misspells the default of GRU-1.
   if (direction == "foward" && node.op->name == "GRU" && node.version->since < 3) return false;
   return error(Code::kInvalidModel, "direction is '{}', expected 'forward', 'reverse' or 'bidirectional'", direction);
 }

@@ -25,7 +25,7 @@ Status lower_rnn(LowerContext& ctx) {
     lowering.scan(d, {lowering.initial(kInitialH, d)}, {projected}, {h},
                   [&](const Lowering::Values& states, const Lowering::Values& step) {
                     ir::Value* gate = lowering.gemm(states[0], r, step[0]);
-                    // What is an operator of its own is fused with its neighbours like any other.
+                    // An activation that is a standard operator is fused with its neighbours.
                     const char* op = lowering.plain_activation(d);
                     return lowering.hold_ended(
                         states, op ? ctx.call(op, {gate}) : lowering.cell("RnnCell", {gate}, d)->outputs[0]);

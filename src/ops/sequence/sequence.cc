@@ -15,8 +15,8 @@ Result<Type> element_type(const InferContext& c, size_t i) {
   return *c.input(i).child;
 }
 
-// An index into a sequence of `size` elements, negative ones from the end; `size` itself where one may stand behind the
-// last element.
+// An index into a sequence of `size` elements; negative indices count from the end. With `behind_last`, `size` itself
+// is valid.
 Result<size_t> position_of(const Tensor& tensor, size_t size, bool behind_last) {
   if (tensor.element_count() != 1) {
     return error(Code::kInvalidArgument, "position has {} elements, expected 1", tensor.element_count());
@@ -121,7 +121,7 @@ Status infer_insert(InferContext& c) {
   return {};
 }
 
-// Insertion at the end is amortised constant: sequences share a prefix (type/any_value.h).
+// Insertion at the end takes amortised constant time: sequences share a prefix (type/any_value.h).
 Status compute_insert(ComputeContext& c) {
   const Sequence& sequence = c.inputs[0].sequence();
   TREADLE_TRY(check_element(sequence.element_type(), c.inputs[1]));

@@ -1,4 +1,4 @@
-// SplitToSequence and ConcatFromSequence, the ways from tensors to sequences and back.
+// SplitToSequence and ConcatFromSequence, which convert tensors to sequences and back.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace treadle {
 namespace {
 
-// A tensor seen as [outer, size, inner] around one axis.
+// A tensor around one axis, as [outer, size, inner].
 struct AxisView {
   int64_t outer = 1, size = 1, inner = 1;
 
@@ -22,7 +22,7 @@ struct AxisView {
   }
 };
 
-// Copies [outer, count] runs of elements; `from` and `to` advance by their strides (in elements) per outer index.
+// Copies [outer, count] runs of elements. Strides of `from` and `to` are in elements per outer index.
 Status copy_runs(const Tensor& from, int64_t from_start, int64_t from_stride, Tensor& to, int64_t to_start,
                  int64_t to_stride, int64_t outer, int64_t count, StopPoll& stop) {
   if (count == 0) return {};
@@ -45,12 +45,12 @@ Status copy_runs(const Tensor& from, int64_t from_start, int64_t from_stride, Te
 
 // --- SplitToSequence
 
-// Whether the axis itself disappears: each element is one slice, without sizes being given.
+// Whether elements lose the axis: each is one slice, as no sizes are given.
 bool drops_axis(const ir::Attributes& attributes, bool has_split) {
   return !has_split && attributes.get_int("keepdims", 1) == 0;
 }
 
-// The size that all parts have; unknown where they differ.
+// The size of all parts; unknown if they differ.
 Dim common_part(const Tensor& split, const Dim& size) {
   if (split.element_count() == 0) return Dim::unknown();
   const int64_t first = split.int64_at(0);
@@ -112,7 +112,7 @@ Status compute_split_to_sequence(ComputeContext& c) {
   const bool drop = drops_axis(c.attributes(), c.has_input(1));
   std::vector<AnyValue> elements;
   elements.reserve(parts.size());
-  constexpr double kElementNs = 150;  // a tensor of its own
+  constexpr double kElementNs = 150;  // a tensor is allocated for each
   StopPoll stop;
   int64_t start = 0;
   for (int64_t part : parts) {
@@ -148,12 +148,12 @@ Status infer_concat_from_sequence(InferContext& c) {
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", 0), rank));
   Shape out = element.shape;
   if (stack) out.insert(static_cast<size_t>(axis), Dim::unknown());
-  out[static_cast<size_t>(axis)] = Dim::unknown();  // how many there are is not part of the type
+  out[static_cast<size_t>(axis)] = Dim::unknown();  // the type does not contain the number of elements
   c.set_output(0, element.element, std::move(out));
   return {};
 }
 
-// Sizes of the result; elements must agree on every axis but the joined one.
+// Sizes of the result. Elements must agree on every axis except the joined one.
 Result<Dims> joined_dims(std::span<const AnyValue> elements, int64_t axis, bool stack) {
   const Tensor& first = elements[0].tensor();
   Dims dims = first.dims();

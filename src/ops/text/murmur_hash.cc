@@ -1,4 +1,4 @@
-// MurmurHash3: a hash of 32 bits for every number or text (MurmurHash3_x86_32 over its bytes).
+// MurmurHash3: a 32-bit hash of each number or text (MurmurHash3_x86_32 over its bytes).
 
 #include <bit>
 #include <cstring>
@@ -85,7 +85,7 @@ Status prepare_murmur(PrepareContext& ctx) {
   return {};
 }
 
-// Of texts.
+// Only for texts.
 Status compute_murmur(ComputeContext& ctx) {
   constexpr double kCharacterNs = 0.5;
   const Tensor& x = ctx.tensor(0);

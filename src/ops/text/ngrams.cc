@@ -1,6 +1,6 @@
-// Many distances are not walked one by one (Occurrences): pairs of words within reach of each other are counted from
-// the places where words stand, and longer n-grams either by walking on from those pairs or, where there are many, for
-// 64 places at once.
+// With many distances, rows are not walked once per distance (Occurrences). Pairs of words within reach of each other
+// are counted from the lists of positions of words. Longer n-grams are counted by walking on from these pairs or, if
+// there are many, for 64 positions at once.
 #include "ops/text/ngrams.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void Grams::list_edges() {
     edge_list_[next[from]++] = {static_cast<int64_t>(key & UINT32_MAX), to};
     parent[to] = from;
   }
-  // A node comes after its parent.
+  // A node has a larger number than its parent.
   for (uint32_t n = 1; n < nodes_.size(); ++n) {
     depth[n] = depth[parent[n]] + 1;
     pairs_ += depth[n] == 2;
@@ -63,7 +63,7 @@ Status Grams::read_weights(const ir::Attributes& attributes, size_t grams) {
   return {};
 }
 
-// `pool`: the numbers of its words. The n-grams of n words begin at ngram_counts[n - 1].
+// `pool`: its words as numbers. The n-grams of n words begin at ngram_counts[n - 1].
 Status Grams::read_pool(const ir::Attributes& attributes, const std::vector<int64_t>& pool) {
   const auto begins = attributes.get_ints("ngram_counts");
   size_t gram = 0;
@@ -140,12 +140,12 @@ template bool Grams::number(const String*, int64_t, int64_t*) const;
 
 namespace {
 
-// About what it takes to look at a place in a row, and to go from one node to the next.
+// Estimated time to look at a position in a row, and to follow an edge.
 constexpr double kPlaceNs = 2, kStepNs = 10;
 
 }  // namespace
 
-// The n-grams of at least `least` words that begin at `start`.
+// Counts the n-grams of at least `least` words that begin at `start`.
 void Grams::walk(const int64_t* row, int64_t length, int64_t start, int64_t distance, int64_t least,
                  int64_t* counts) const {
   uint32_t node = 0;
@@ -170,7 +170,7 @@ bool Grams::count_by_walking(const int64_t* row, int64_t length, int64_t distanc
   return true;
 }
 
-// Where the words of the pool stand in one row, and what follows from that.
+// The positions of the pool's words in one row, and counts derived from them.
 class Occurrences {
  public:
   Occurrences(const Grams& grams, const int64_t* row, int64_t length, int64_t distances, int64_t* counts,
@@ -186,7 +186,7 @@ class Occurrences {
         mask_words_(mask_words(length)),
         stop_(stop) {}
 
-  // Of places and masks.
+  // For positions and masks.
   static size_t scratch(const Grams& grams, int64_t length) {
     return grams.pool_size_ + 1 + static_cast<size_t>(length) + grams.depth_ * mask_words(length);
   }
@@ -211,7 +211,7 @@ class Occurrences {
     return true;
   }
 
-  // About what counting pairs takes.
+  // Estimated time to count pairs.
   double pairs_ns() const {
     double places = 0;
     for_each_pair([&](int64_t a, int64_t b, uint32_t) {
@@ -242,7 +242,7 @@ class Occurrences {
   }
 
  private:
-  static constexpr double kMaskNs = 0.7;  // for 64 places of a word of an n-gram
+  static constexpr double kMaskNs = 0.7;  // per 64 positions of a word of an n-gram
 
   static size_t mask_words(int64_t length) { return static_cast<size_t>(length) / 64 + 2; }
 
@@ -254,7 +254,7 @@ class Occurrences {
     return {places_ + first_[word], places_ + first_[word + 1]};
   }
 
-  // fn(first word, second word, node), until it returns false.
+  // Calls fn(first word, second word, node) until it returns false.
   template <class Fn>
   bool for_each_pair(Fn&& fn) const {
     for (const Grams::Edge& a : edges_of(0)) {
@@ -265,10 +265,11 @@ class Occurrences {
     return true;
   }
 
-  // How often b stands behind a, within reach.
+  // Counts how often b follows a within reach.
   bool count_pair(int64_t a, int64_t b, int64_t& pairs) {
     const auto from = places_of(a), to = places_of(b);
-    size_t behind = 0, beyond = 0;  // of `to`: the first behind the place in `from`, and the first out of its reach
+    size_t behind = 0, beyond = 0;  // in `to`: the first position behind the one in `from`, and the first one out of
+                                    // its reach
     return in_pieces(static_cast<int64_t>(from.size()), 2 * kPlaceNs, stop_, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t place = from[static_cast<size_t>(i)];
@@ -279,7 +280,7 @@ class Occurrences {
     });
   }
 
-  // Longer n-grams, from every pair that their first two words make.
+  // Counts longer n-grams from each pair of first words.
   bool walk_on(int64_t a, int64_t b, uint32_t pair) {
     const auto from = places_of(a), to = places_of(b);
     size_t behind = 0;
@@ -300,13 +301,13 @@ class Occurrences {
     return true;
   }
 
-  // The same for 64 places at once: mask k has the places of the k-th word on the way to `node`.
+  // The same for 64 positions at once: mask k has the positions of the k-th word on the path to `node`.
   bool count_masked(uint32_t node, size_t depth) {
     for (const Grams::Edge& edge : edges_of(node)) {
       set_mask(depth, edge.word);
       const uint32_t gram = grams_.nodes_[edge.to].gram;
       if (gram != Grams::kNone) {
-        const auto others = static_cast<int64_t>(depth);  // words behind the first
+        const auto others = static_cast<int64_t>(depth);  // words behind the first one
         for (int64_t d = 1; d <= std::min(distances_, (length_ - 1) / others); ++d) {
           counts_[gram] += count_at_distance(d, depth + 1);
           if (stop_.after(kMaskNs * static_cast<double>(mask_words_ * (depth + 1)))) return false;
@@ -343,7 +344,7 @@ class Occurrences {
   const int64_t* const row_;
   const int64_t length_, distances_;
   int64_t* const counts_;
-  int64_t* const first_;  // places of word w: [first_[w], first_[w + 1])
+  int64_t* const first_;  // positions of word w: [first_[w], first_[w + 1])
   int64_t* const places_;
   uint64_t* const masks_;
   const size_t mask_words_;

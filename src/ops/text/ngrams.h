@@ -1,9 +1,9 @@
 #pragma once
 // A pool of n-grams, and how often each of them occurs in rows of words.
 //
-// The pool is a trie over its words: a row is walked from each of its words on, and every node that ends an n-gram on
-// the way counts. With skips, the words of an n-gram stand the same distance from each other; single words are counted
-// once, whatever the distance.
+// The pool is a trie over its words. A row is walked from each of its words on, and each node on the way at which an
+// n-gram ends counts. With skips, the words of an n-gram have the same distance from each other. Single words are
+// counted once, whatever the distance.
 
 #include <unordered_map>
 #include <vector>
@@ -24,11 +24,11 @@ class Grams {
 
   Status read(const ir::Attributes& attributes);
   ElementType word_type() const { return words_.type(); }
-  // What count() works in: so many numbers.
+  // The size of count()'s working memory, in numbers.
   size_t scratch(int64_t length) const;
-  // The n-grams of rows of word numbers: `y` [rows][columns]. False: it was told to stop.
+  // Counts the n-grams of rows of word numbers; `y` is [rows][columns]. False: the work is to stop.
   bool count(const int64_t* numbers, int64_t rows, int64_t length, int64_t* scratch, float* y) const;
-  // Numbers of words in the pool, -1 for others. False: it was told to stop.
+  // Numbers of words in the pool; -1 for other words. False: the work is to stop.
   template <class Word>
   bool number(const Word* words, int64_t count, int64_t* numbers) const;
 
@@ -36,9 +36,9 @@ class Grams {
   friend class Occurrences;
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Node {
-    uint32_t gram = kNone;  // that ends here
-    bool inner = false;     // longer ones go on
-    double steps = 0;       // words of all n-grams of more than two that end here or below
+    uint32_t gram = kNone;  // the n-gram that ends here
+    bool inner = false;     // longer n-grams continue
+    double steps = 0;       // total words, over two, of all n-grams that end here or below
   };
   struct Edge {
     int64_t word;
@@ -60,14 +60,14 @@ class Grams {
   ml::Dictionary words_;
   std::vector<Node> nodes_ = {Node()};
   std::unordered_map<uint64_t, uint32_t> edges_;
-  // The same by the node that they leave, edges [first_edge_[n], first_edge_[n + 1]).
+  // The edges sorted by the node that they leave: [first_edge_[n], first_edge_[n + 1]).
   std::vector<Edge> edge_list_;
   std::vector<uint32_t> first_edge_;
-  size_t pairs_ = 0;                 // nodes two words deep
+  size_t pairs_ = 0;                 // nodes of depth two
   size_t depth_ = 0;                 // of the trie
-  size_t pool_size_ = 0;             // words of it
+  size_t pool_size_ = 0;             // words of the pool
   std::vector<int64_t> columns_of_;  // by n-gram
-  std::vector<float> weights_;       // by n-gram, in the pool's order; not by column
+  std::vector<float> weights_;       // by n-gram in the pool's order, not by column
 };
 
 }  // namespace treadle::text

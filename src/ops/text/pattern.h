@@ -1,5 +1,5 @@
 #pragma once
-// Regular expressions of RE2's syntax, as attributes hold them. Only who includes this header sees RE2
+// Regular expressions in RE2's syntax, as attributes have them. Only files that include this header see RE2
 // (cmake/Re2.cmake).
 
 #include <re2/re2.h>
@@ -13,7 +13,7 @@ namespace treadle::text {
 
 using Pattern = std::unique_ptr<re2::RE2>;
 
-// Of several matches at one place `longest` takes the longest one, otherwise the one that the pattern prefers.
+// Of several matches at one position, `longest` takes the longest; otherwise the pattern's own preference counts.
 inline Result<Pattern> read_pattern(std::string_view text, const char* attribute, bool longest = false) {
   re2::RE2::Options options;
   options.set_log_errors(false);

@@ -1,4 +1,4 @@
-// RegexFullMatch: whether each string as a whole matches a pattern of RE2's syntax.
+// RegexFullMatch: whether each whole string matches a pattern in RE2's syntax.
 
 #include "op/axis_rules.h"
 #include "op/op_def.h"

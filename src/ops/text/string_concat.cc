@@ -1,4 +1,4 @@
-// StringConcat: strings put together element by element, with broadcasting.
+// StringConcat: concatenates strings element by element, with broadcasting.
 
 #include <string>
 

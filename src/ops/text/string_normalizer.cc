@@ -1,5 +1,5 @@
-// StringNormalizer: stop words left out, the rest in lower or upper case. Which locale is asked for makes no
-// difference: the mappings are Unicode's own.
+// StringNormalizer: removes stop words, and changes the rest to lower or upper case. The locale does not matter: the
+// mappings are Unicode's own.
 
 #include <string>
 #include <unordered_set>

@@ -1,4 +1,4 @@
-// StringSplit: every string's parts along one more axis, filled up with empty strings, and how many there are.
+// StringSplit: the parts of every string along one more axis, filled up with empty strings, and their number.
 
 #include <algorithm>
 #include <string>
@@ -28,7 +28,7 @@ Status infer_string_split(InferContext& ctx) {
 
 using Parts = CountedVector<std::string_view>;
 
-// Where it is time to stop, what is left of a text is not split.
+// If the work is to stop, the rest of a text is not split.
 constexpr double kPartNs = 20, kCharacterNs = 5;
 
 void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts, StopPoll& stop) {

@@ -39,7 +39,7 @@ struct GramsState {
   const Grams* grams;
   int64_t rows, length;
 
-  // The words' numbers, and what counting works in.
+  // Numbers of the words, and working memory of counting.
   size_t scratch() const { return static_cast<size_t>(rows * length) + grams->scratch(length); }
 };
 
@@ -65,7 +65,7 @@ Status prepare_tfidf_vectorizer(PrepareContext& ctx) {
   return {};
 }
 
-// Where words are strings.
+// Only if words are strings.
 Status compute_tfidf_vectorizer(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const Grams& grams = ctx.node.parsed_as<Grams>();

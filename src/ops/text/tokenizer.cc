@@ -1,4 +1,4 @@
-// Tokenizer: every text's tokens along one more axis, perhaps between two marks, filled up to the longest row.
+// Tokenizer: the tokens of every text along one more axis, optionally between two marks, filled up to the longest row.
 
 #include <algorithm>
 #include <string>
@@ -17,7 +17,7 @@ enum class Mode : uint8_t { kCharacters, kSeparators, kTokens };
 
 struct TokenRules {
   Mode mode = Mode::kCharacters;
-  std::vector<Pattern> patterns;  // of separators, one after the other; or of tokens, one
+  std::vector<Pattern> patterns;  // one or more of separators; or a single one of tokens
   int64_t least = 1;              // characters of a token
 };
 
@@ -78,12 +78,12 @@ int64_t characters_in(std::string_view text) {
   return count;
 }
 
-// Where a search goes on behind an empty match, or one that is no token: a character later.
+// Where a search continues behind an empty match, or one that is no token: a character later.
 size_t behind_character(std::string_view text, size_t at) {
   return at < text.size() ? at + leading_character(text.substr(at)) : text.size() + 1;
 }
 
-// One text's tokens, or all of it where it is time to stop.
+// Splits one text into tokens. If the work is to stop, the text is the only token.
 class Splitter {
  public:
   Splitter(const TokenRules& rules, StopPoll& stop) : rules_(rules), stop_(stop) {}
@@ -103,7 +103,7 @@ class Splitter {
   bool stops(std::string_view text) const {
     return stop_.after(kTokenNs + kCharacterNs * static_cast<double>(text.size()));
   }
-  // The next match at `from` or behind it; its data is null where there is none.
+  // The next match at `from` or behind; its data is null if there is none.
   static std::string_view match(const re2::RE2& pattern, std::string_view text, size_t from) {
     if (from > text.size()) return {};
     re2::StringPiece found;
@@ -123,7 +123,7 @@ class Splitter {
     }
   }
 
-  // Each separator splits what those before it left.
+  // Each separator splits the parts that the ones before left.
   void split_at_separators(std::string_view text, Tokens& tokens) const {
     Tokens parts{text};
     for (const auto& pattern : rules_.patterns) {

@@ -11,7 +11,7 @@ namespace treadle::text {
 
 namespace {
 
-// The first character of `text` and its length in bytes; -1 and 1 for a byte that is no UTF-8.
+// The first character of `text` and its length in bytes; -1 and 1 for a byte that is not UTF-8.
 struct Character {
   int32_t code = -1;
   size_t length = 1;
@@ -27,7 +27,7 @@ Character first_character(std::string_view text) {
 
 constexpr double kCharacterNs = 10;
 
-// What is left of a text once it is time to stop is left out.
+// If the work is to stop, the rest of a text is left out.
 template <class Change>
 String change(std::string_view text, Change&& change_code) {
   String out;
@@ -71,7 +71,7 @@ size_t leading_space(std::string_view text) {
   if (text.empty()) return 0;
   const Character c = first_character(text);
   if (c.code < 0x80) {
-    // Tab to carriage return, the separators of files, groups, records and units, blank.
+    // Tab to carriage return, the separators of files, groups, records and units, and space.
     return (c.code >= 0x09 && c.code <= 0x0d) || (c.code >= 0x1c && c.code <= 0x20) ? 1 : 0;
   }
   const utf8proc_category_t category = utf8proc_category(c.code);

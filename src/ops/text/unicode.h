@@ -1,5 +1,5 @@
 #pragma once
-// What the text operators need to know of Unicode. Text is UTF-8; bytes that are no UTF-8 stay as they are.
+// Unicode for the text operators. Text is UTF-8; bytes that are not UTF-8 do not change.
 
 #include <string_view>
 
@@ -12,9 +12,9 @@ String to_upper(std::string_view text);
 // Texts that differ in case only have equal folds.
 String fold_case(std::string_view text);
 
-// Length in bytes of the white space that `text` begins with: one character's, 0 where it begins with another.
+// Length in bytes of the white-space character at the beginning of `text`; 0 if there is none.
 size_t leading_space(std::string_view text);
-// Length in bytes of the first character of `text`, which is not empty.
+// Length in bytes of the first character of `text`, which must not be empty.
 size_t leading_character(std::string_view text);
 
 }  // namespace treadle::text

@@ -1,6 +1,6 @@
-// Gradient and Derivative. A model's Gradient names a part of the graph around it; the reader of models makes it a
-// Derivative (internal), which has that part as its body (model/gradients.h). Lowered, the body runs once more, and
-// behind its nodes, from the last to the first, stand those that carry the derivative of y back to the arguments.
+// Gradient and Derivative. A Gradient in a model names a part of the graph around it. Import turns it into a Derivative
+// (internal) with that part as its body (model/gradients.h). The lowering of Derivative runs the body again. Behind the
+// body's nodes, from the last to the first, it adds nodes that carry the derivative of y back to the arguments.
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ class Backward {
 
   Status run();
 
-  // ---- What rules call
+  // ---- Functions for rules
 
   Value* operator()(std::string_view op, std::initializer_list<Value*> inputs, std::vector<Attribute> attributes = {},
                     std::string_view domain = "") {
@@ -39,20 +39,20 @@ class Backward {
   LowerContext& ctx() { return ctx_; }
   Value* out() const { return node_->outputs[0]; }
   Value* in(size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : nullptr; }
-  Value* g() const { return g_; }  // the derivative of y by the node's result
+  Value* g() const { return g_; }  // the derivative of y with respect to the node's result
   Value* number(double v) { return ctx_.number(v, element_); }
   Value* shape(Value* v) { return ctx_.call("Shape", {v}); }
   Value* times(Value* a, Value* b) { return ctx_.call("Mul", {a, b}); }
   Value* minus(Value* a, Value* b) { return ctx_.call("Sub", {a, b}); }
 
-  // The derivative by input i, in the input's own shape.
+  // Sets the derivative with respect to input i, in the input's shape.
   void give(size_t i, Value* derivative) {
     Value* input = in(i);
     if (!wants(i)) return;
     Value*& sum = derivatives_[input];
     sum = sum ? ctx_.call("Add", {sum, derivative}) : derivative;
   }
-  // The same, of an input that was broadcast to the result.
+  // The same for an input that was broadcast to the result.
   void give_sum(size_t i, Value* derivative) {
     if (wants(i)) give(i, summed_to(derivative, in(i)));
   }
@@ -70,10 +70,10 @@ class Backward {
   Value* g_ = nullptr;
   std::string problem_;
   std::unordered_map<const Value*, Value*> derivatives_;
-  std::unordered_set<const Value*> varies_;  // with the arguments
+  std::unordered_set<const Value*> varies_;  // values that depend on the arguments
 };
 
-// The axes along which `like` was repeated are only known with the sizes.
+// The axes along which `like` was repeated depend on sizes of the run.
 Value* Backward::summed_to(Value* derivative, Value* like) {
   Value *own = shape(like), *full = shape(derivative);
   Value* rank = ctx_.constant_int64s({1});
@@ -118,7 +118,7 @@ void differentiate_pow(Backward& b, const ir::Node&) {
   if (b.wants(1)) b.give_sum(1, b.times(b.g(), b.times(b.out(), b("Log", {b.in(0)}))));
 }
 
-// The larger or smaller of two; where they are equal, the first.
+// The larger or smaller of two operands; if they are equal, the first.
 void differentiate_choice(Backward& b, const ir::Node& node) {
   if (node.inputs.size() == 1) return b.give(0, b.g());
   if (node.inputs.size() != 2) return b.fail("of more than two inputs");
@@ -142,7 +142,7 @@ void pass_on(Backward& b, const ir::Node&) {
   b.give(0, b.g());
 }
 
-// By what the derivative is multiplied, of x and the result y.
+// Multiplies the derivative by a factor that depends on x and the result y.
 template <Value* (*kFactor)(Backward&, Value* x, Value* y)>
 void multiply_by(Backward& b, const ir::Node&) {
   b.give(0, b.times(b.g(), kFactor(b, b.in(0), b.out())));
@@ -250,7 +250,7 @@ Value* product(Backward& b, Value* x, bool transposed_x, Value* y, bool transpos
 }
 
 void differentiate_matmul(Backward& b, const ir::Node& node) {
-  // Where a rank is not known yet, an outer product of vectors does not fit later.
+  // While a rank is unknown, a product of vectors cannot be ruled out.
   for (const Value* v : node.inputs) {
     if (v->type.has_shape && v->type.shape.size() < 2) return b.fail("of a vector");
   }
@@ -266,7 +266,7 @@ void differentiate_gemm(Backward& b, const ir::Node& node) {
   if (b.wants(2)) b.give_sum(2, b.times(b.g(), b.number(static_cast<double>(node.attributes.get_float("beta")))));
 }
 
-// ---- Places
+// ---- Moves
 
 void give_shape_back(Backward& b, const ir::Node&) {
   b.give(0, b("Reshape", {b.g(), b.shape(b.in(0))}, {Attribute::of("allowzero", 1)}));
@@ -350,7 +350,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
   return all;
 }
 
-// Results that only say how large something is do not vary, whatever they are made of.
+// Results that depend on sizes alone have no derivative.
 bool is_of_sizes(const ir::Node& node) {
   return node.op->name == "Shape" || node.op->name == "Size";
 }

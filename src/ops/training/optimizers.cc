@@ -1,6 +1,6 @@
-// One step of an optimiser: Adagrad, Adam and Momentum. Each takes the learning rate R and the update count T, then for
-// k tensors the values X_1..X_k, their gradients G_1..G_k and one or two accumulators for each; it gives the new values
-// and accumulators in the same order.
+// One step of an optimiser: Adagrad, Adam and Momentum. Inputs: the learning rate R, the update count T, and for k
+// tensors the values X_1..X_k, their gradients G_1..G_k and one or two accumulators each. Outputs: new values and
+// accumulators in the same order.
 
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 
 enum Input : size_t { kRate, kUpdates, kFirst };
 
-// ---- The rules, element by element. Wide: the tensors' own type.
+// ---- The rules for one element. Wide: the tensors' own type.
 
 template <class W>
 struct Slot {
@@ -25,7 +25,7 @@ struct Slot {
 
 struct Coefficients {
   double rate = 0;
-  bool first = false;  // no update so far
+  bool first = false;  // the first update
   double norm = 0, norm_post = 0, alpha = 0, beta = 0, epsilon = 0, decay = 0;
   double updates = 0;
 };
@@ -70,7 +70,7 @@ struct MomentumRule {
   }
 };
 
-// ---- Around them
+// ---- Walks over tensors
 
 struct Group {
   ElementType type = ElementType::kFloat;
@@ -151,7 +151,7 @@ Status prepare_momentum(PrepareContext& ctx) {
   return nesterov ? prepare_rule<MomentumRule<true>>(ctx) : prepare_rule<MomentumRule<false>>(ctx);
 }
 
-// The tensors of a group are of one type and shape; the outputs are values, then accumulators.
+// The tensors of a group have one type and shape. Outputs are values, then accumulators.
 template <size_t kAccumulators>
 Status infer_optimizer(InferContext& ctx) {
   for (size_t i = 0; i < kFirst; ++i) {
@@ -174,7 +174,7 @@ Status infer_optimizer(InferContext& ctx) {
   }
   for (size_t group = 0; group < groups; ++group) {
     Type type;
-    size_t first = 0;  // the input that says the type
+    size_t first = 0;  // the input that has the type
     for (size_t part = 0; part < kParts; ++part) {
       const size_t at = kFirst + part * groups + group;
       if (!ctx.has_input(at)) continue;
