@@ -19,7 +19,7 @@ HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
 MISTAKES = [
     (
         "A value of the body is used behind the loop",
-        "`step` exists once per iteration, inside the body. What is wanted outside has to be one of the body's outputs.",
+        "`step` exists once per iteration, inside the body. A value that is used outside has to be one of the body's outputs.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
           last = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
@@ -58,7 +58,7 @@ MISTAKES = [
         False,
     ),
     (
-        "A body that hands on an outer value",
+        "A body that returns an outer value",
         "An output of a body has to be made in the body.",
         """
         choice (bool on, float[2] x) => (float[2] y) {
@@ -87,7 +87,7 @@ MISTAKES = [
     ),
     (
         "Nodes of the body in the wrong order",
-        "A node stands behind those that make its inputs.",
+        "A node has to stand behind the nodes that make its inputs.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
           y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
@@ -127,8 +127,8 @@ MISTAKES = [
         True,
     ),
     (
-        "A loop whose condition nobody asks for",
-        "Without `cond`, the specification runs every iteration, whatever the body says. Some engines stop, some do not.",
+        "A loop whose condition is ignored",
+        "Without `cond`, by the specification all iterations run, whatever condition the body returns. Some engines follow the body.",
         """
         until (int64 n, float[2] x, float limit) => (float[2] y) {
           y = Loop (n, , x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
@@ -142,7 +142,7 @@ MISTAKES = [
     ),
     (
         "A state that grows, declared as one that does not",
-        "`all` goes in with two elements and comes out with four; whoever trusts the declaration allocates too little.",
+        "`all` goes in with two elements and comes out with four; an engine that trusts the declaration allocates too little.",
         """
         doubling (int64 n, bool on, float[2] x) => (float[k] y) {
           y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] all) => (bool go_out, float[4] all_out) {
@@ -197,32 +197,32 @@ def page() -> str:
     table = "\n".join(f"| `{name}` | {severity} | {meaning} |" for name, severity, meaning in problems())
     return f"""# Diagnostics
 
-`treadle check model.onnx` says everything that is wrong or surprising about a model, in the model's order and in one
-go; `--full` infers all types besides, behind nodes that fail too: what merely stems from another error is not reported. The last
-line says whether treadle runs the model: a session is made of it, without a run, and where one refuses it, its reason follows.
-The exit status is 0 when there is no error, 1 when there is, 2 when the command line makes no sense; `--strict` takes warnings
-for errors, `--json` prints one document (`runs` and `refusal` are that last line). In Python, `treadle.check(model, full=True)`
-returns the problems as a list.
+`treadle check model.onnx` reports everything that is wrong or surprising about a model, in the model's order and in one go.
+`--full` also infers all types, even behind nodes that fail; errors that merely follow from another error are not reported.
+The last line says whether treadle runs the model: the command makes a session, without a run, and prints the reason if the
+session refuses the model. The exit status is 0 without errors, 1 with errors, 2 for wrong usage. `--strict` makes warnings
+errors, and `--json` prints one document (`runs` and `refusal` are that last line). In Python, `treadle.check(model,
+full=True)` returns the problems as a list.
 
-Which rules treadle enforces that the `onnx` package does not, and which it lets pass, is in `docs/strictness.md`. `treadle infer`
-says on standard error of which nodes nothing can be known, because nobody has told it of their operators, and then ends with
-status 1 (0 with `--lenient`); what it could infer is written all the same.
+`docs/strictness.md` lists the rules that treadle enforces and the `onnx` package does not, and those that treadle lets pass.
+`treadle infer` names the nodes of unknown operators on standard error, and then ends with status 1 (0 with `--lenient`); it
+writes the types that it could infer in any case.
 
-Each problem has a stable name in square brackets, the path through functions and bodies to its node, the node's operator with the
-version that is in force there, and where it is known, the place that the offending name or type comes from and a hint. An error
-breaks a rule of the specification; a warning is about what runs, but not as its author may think, or not everywhere. Of a model
-that is text, line and column are given, of the place and of where it comes from, and the line is shown; so they are in every
-other error about a node of such a model: when it is loaded, inferred, planned or run.
+Each problem has a stable name in square brackets, the path through functions and bodies to its node, and the node's
+operator with the version in force. If known, it also has the place where the offending name or type was defined, and a hint.
+An error violates the specification. A warning is about a model that runs, but perhaps not as its author expects, or not in
+every engine. For a model that is text, both places have line and column, and the line is shown. So it is in all other errors
+about a node of such a model: when it is loaded, inferred, planned or run.
 
 ## Ten mistakes in models that loop
 
-Beside what treadle says stands what the `onnx` package's checker says of the same model. This page is written by
+The messages of treadle are followed by those of the `onnx` package's checker for the same model. This page is written by
 `tests/python/test_diagnostics_page.py`, which fails when it is no longer true.
 
 {chr(10).join(sections())}
 ## All problems
 
-| name | severity | of a model it says that |
+| name | severity | meaning |
 | --- | --- | --- |
 {table}
 """
