@@ -59,7 +59,7 @@ std::string_view field(std::string_view header, std::string_view key) {
   return begin < end ? header.substr(begin, end - begin) : std::string_view();
 }
 
-// "(2, 3)", "(2,)", "()", as Python writes a tuple; nothing for anything else.
+// Parses "(2, 3)", "(2,)" or "()", as Python writes a tuple; no value for anything else.
 std::optional<std::vector<int64_t>> parse_shape(std::string_view text) {
   std::vector<int64_t> shape;
   if (!text.starts_with('(')) return std::nullopt;
@@ -108,7 +108,7 @@ Value read_unicode(std::string_view data, size_t length, const std::vector<int64
   return Value::texts(texts, shape);
 }
 
-// Column-major order: the same bytes under reversed sizes, transposed.
+// Column-major order has the same bytes as row-major order with reversed sizes, so it is transposed.
 void to_row_major(std::string_view from, char* to, const std::vector<int64_t>& shape, size_t count, size_t width) {
   const size_t rank = shape.size();
   std::vector<int64_t> index(rank, 0);

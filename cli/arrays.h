@@ -1,5 +1,5 @@
 #pragma once
-// numpy's files and wave files <-> values.
+// Conversions between values and numpy's files and wave files.
 
 #include <string>
 #include <string_view>
@@ -9,14 +9,14 @@
 
 namespace cli {
 
-// .npy of numbers, booleans or unicode texts. Errors: InputError, with `name` in front.
+// A .npy of numbers, booleans or unicode texts. Errors: InputError, with `name` in front.
 treadle::Value read_npy(std::string_view bytes, const std::string& name);
 std::string write_npy(const treadle::Value& value);
 
 // Members of a .npz as numpy.savez writes it (stored; compressed ones are refused).
 std::vector<std::pair<std::string, treadle::Value>> read_npz(std::string_view bytes, const std::string& name);
 
-// PCM of 8, 16, 24 or 32 bits or floats, to float in [-1, 1): [samples], or [channels, samples].
+// PCM of 8, 16, 24 or 32 bits or floats, as float in [-1, 1): [samples], or [channels, samples].
 struct Wave {
   treadle::Value samples;
   int rate = 0;

@@ -34,7 +34,7 @@ struct Check {
     return failed ? kFailed : kOk;
   }
 
-  // Whether it is wrong.
+  // Checks a model. Whether it has errors.
   bool check(const std::string& model, Bar& bar, std::vector<std::string>& items) const {
     treadle_report* made = nullptr;
     const int flags =
@@ -66,7 +66,7 @@ struct Check {
     return errors > 0 || (strict && warnings > 0);
   }
 
-  // Of what a session says, the first line: excerpts of models that are text stand above.
+  // Prints the last line of a refusal: for a model that is text, an excerpt precedes it.
   void print_summary(const std::string& model, size_t errors, size_t warnings, std::string_view refusal) const {
     const auto counted = [](size_t count, const char* noun) {
       return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");

@@ -52,7 +52,7 @@ CLI::Validator one_of(const std::vector<std::string>& values) {
   return CLI::Validator(check, "", fmt::to_string(fmt::join(values, " ")));
 }
 
-// What the reference interpreter was once called goes on working.
+// The old name of the reference interpreter still works.
 static std::string current_tier(const std::string& tier) {
   return tier == "judge" ? "reference" : tier;
 }
@@ -87,7 +87,7 @@ void add_session(CLI::App& command, Common& common, const std::vector<std::strin
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
 }
 
-// Those of --option.
+// Sets the options given by --option.
 static void set_named(treadle::SessionOptions& options, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
@@ -105,7 +105,7 @@ static void set_named(treadle::SessionOptions& options, const std::vector<std::s
 treadle::SessionOptions session_options(const Common& common) {
   treadle::SessionOptions options;
   treadle_options_set_interrupt(options.get(), interrupted, nullptr);
-  // Left out, loops become native code once that pays.
+  // By default loops become native code once that pays.
   if (common.tier == "program") options.set("jit", "off");
   if (common.tier == "native") options.set("jit", "always");
   if (!common.tier.empty() && common.tier != "native") options.set("tier", common.tier);
@@ -146,7 +146,7 @@ std::string read_input(const std::string& path) {
 }
 
 Source source_of(const std::string& model) {
-  static std::map<std::string, std::string> pipes;  // what they gave, for whoever reads them again
+  static std::map<std::string, std::string> pipes;  // contents of pipes, for commands that read them again
   std::error_code ignored;
   if (model != "-" && !std::filesystem::is_fifo(model, ignored)) return {model.c_str(), nullptr, 0};
   auto pipe = pipes.find(model);
@@ -154,7 +154,7 @@ Source source_of(const std::string& model) {
   return {nullptr, pipe->second.data(), pipe->second.size()};
 }
 
-// A command may open a model several times.
+// A command may open a model several times, so warnings are printed once.
 static void tell_once(const std::vector<std::string>& warnings) {
   static std::set<std::string> told;
   for (const std::string& warning : warnings) {
@@ -196,7 +196,7 @@ std::string loops_text(const treadle::RunOptions& options) {
 
 void write_file(const std::string& path, std::string_view bytes) {
   if (path == "-") {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);  // looked at in the end (finish_output)
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);  // errors are noticed at the end (finish_output)
     return;
   }
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));

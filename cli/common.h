@@ -1,5 +1,5 @@
 #pragma once
-// What the commands share.
+// Shared by the commands.
 
 #include <chrono>
 #include <map>
@@ -16,16 +16,16 @@ class Validator;
 
 namespace cli {
 
-// The number of the element type of texts.
+// The number of the element type of strings.
 inline constexpr int kString = 8;
 
-// Exit status, as --help tells it (main.cc).
+// Exit statuses, as --help lists them (main.cc).
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
-// The command line makes no sense.
+// An invalid command line.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -49,30 +49,29 @@ struct Common {
   std::vector<std::string> options;     // "loop_condition=obeyed"
 };
 
-// A check of an option's value that names those that there are, and leaves the help as it is. Its name lists them, for
-// whoever reads the options (surface.h).
+// A check of an option's value whose error lists the valid ones, and which does not change the help. Its name holds the
+// list, for code that reads the options (surface.h).
 CLI::Validator one_of(const std::vector<std::string>& values);
 void add_json(CLI::App& command, Common& common);
-void add_quiet(CLI::App& command, Common& common);  // of commands with a bar
+void add_quiet(CLI::App& command, Common& common);  // for commands with a bar
 void add_session(CLI::App& command, Common& common,
                  const std::vector<std::string>& tiers = {"program", "native", "reference"});
 treadle::SessionOptions session_options(const Common& common);
-std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
-// The bytes of a file; "-" is standard input. UsageError where that is asked for twice.
+std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for a text that is not NAME=SIZE
+// The bytes of a file; "-" is standard input. UsageError if standard input is requested twice.
 std::string read_input(const std::string& path);
-// A model as the library's functions take it: a path, or (path null) the bytes that a pipe, or standard input ("-"),
-// gave, which give them once.
+// A model for functions of the library: a path or, if that is null, the bytes from a pipe or from standard input ("-"),
+// which can be read only once.
 struct Source {
   const char* path;
   const void* bytes;
   size_t size;
 };
 Source source_of(const std::string& model);
-// UsageError for an option that does nothing for this model.
-// `dump`: a rewrite, for Session::dump_graph.
+// UsageError for an option without effect on this model. `dump`: a rewrite, for Session::dump_graph.
 treadle::Session open_session(const std::string& model, const Common& common, const std::string& dump = "");
 
-// Colours when standard output is a terminal (and NO_COLOR is not set).
+// Colours if standard output is a terminal and NO_COLOR is not set.
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 std::string green(std::string_view text);
@@ -86,12 +85,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// The lines that say how many iterations loops made, below a heading; empty where there are no loops.
+// Lines with the iterations of loops, below a heading; empty without loops.
 std::string loops_text(const treadle::RunOptions& options);
 
 // "-" is standard output.
 void write_file(const std::string& path, std::string_view bytes);
-// std::system_error, as fmt::print throws, where something that was printed has not arrived (a full disk).
+// Throws std::system_error, as fmt::print does, if printed text could not be written (a full disk).
 void finish_output();
 
 void add_run(CLI::App& app, int& status);
@@ -106,7 +105,7 @@ void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_bisect(CLI::App& app, int& status);
 void add_triton_config(CLI::App& app, int& status);
-// Hidden: what describes the others to shells and in manual pages.
+// Hidden commands, which describe the others to shells and in manual pages.
 void add_onnxruntime_lib(CLI::App& app);
 void add_describe(CLI::App& app);
 

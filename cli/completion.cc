@@ -1,4 +1,4 @@
-// Completion scripts. Each is one function over tables that are written out; none asks the tool anything.
+// Completion scripts. Each is one function over tables that the script contains; it does not call the tool.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@ std::string replaced(std::string text, std::string_view characters, std::string_
   return text;
 }
 
-// Within single quotes of bash and zsh.
+// Quotes a text within single quotes of bash and zsh.
 std::string in_quotes(std::string text) {
   for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
   return text;
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const std::vector<Command>& commands) {
   return names;
 }
 
-// What bash does for a value, or a positional argument.
+// The bash code that completes a value, or a positional argument.
 std::string bash_value(const Argument& argument) {
   if (!argument.choices.empty()) return fmt::format("words='{}'", fmt::join(argument.choices, " "));
   switch (argument.kind) {
@@ -104,7 +104,7 @@ complete -F _treadle treadle
 
 namespace {
 
-// What zsh does for a value: ":message:action".
+// The zsh action that completes a value: ":message:action".
 std::string zsh_value(const Argument& argument) {
   std::string action = " ";
   if (!argument.choices.empty()) {
@@ -112,7 +112,7 @@ std::string zsh_value(const Argument& argument) {
   } else if (argument.kind == Argument::Kind::kFolder) {
     action = "_files -/";
   } else if (argument.kind == Argument::Kind::kFile) {
-    action = "{compset -P \"*=\"; _files}";  // NAME=FILE as well
+    action = "{compset -P \"*=\"; _files}";  // also completes NAME=FILE
   }
   return fmt::format(":{}:{}", replaced(argument.placeholder, ":[]", "\\"), action);
 }

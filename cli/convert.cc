@@ -1,4 +1,4 @@
-// treadle convert: binary models and ONNX text, one into the other.
+// treadle convert: between binary models and ONNX text.
 
 #include <fmt/format.h>
 
@@ -43,7 +43,7 @@ struct Convert {
     } else if (treadle_is_text(bytes.data(), bytes.size())) {
       converted = text_to_binary(bytes, in);
     } else {
-      model_text(bytes, in, 0);  // says what is wrong with what is no model
+      model_text(bytes, in, 0);  // throws for bytes that are not a model
       converted = bytes;
     }
     write_file(out, converted);
@@ -60,7 +60,7 @@ struct Convert {
   }
 };
 
-// The bytes that a function of the library gives; errors name the file.
+// The bytes that a function of the library returns; errors name the file.
 template <class Call>
 std::string take_bytes(const std::string& path, Call&& call) {
   char* bytes = nullptr;

@@ -25,16 +25,16 @@ constexpr int kElements = 3;  // of a list
 constexpr int64_t kMostWhole = 9;
 constexpr int64_t kOpenSizes[] = {16, 64, 256, 1024};
 constexpr int64_t kMostTried = int64_t{1} << 24;         // elements of one value
-constexpr double kTrialSeconds = 2, kSearchSeconds = 3;  // of a run; after which no other is tried
+constexpr double kTrialSeconds = 2, kSearchSeconds = 3;  // limit of a run; time after which no further run is tried
 
-// Loops run: single truth values are true, whole numbers at least 1, open sizes more than 1; and counts stay within
-// open sizes, since positions are drawn by the same rule.
+// Draws values with which loops run: single truth values are true, whole numbers at least 1, open sizes more than 1.
+// Counts stay within open sizes, since positions are drawn by the same rule.
 class Drawing {
  public:
   Drawing(uint64_t seed, const std::map<std::string, int64_t>& given, int64_t open_size)
       : random_(seed), given_(given), open_size_(open_size) {}
 
-  // The inputs without values.
+  // Draws the inputs without values.
   Feeds draw(const Session& session, const Feeds& given) {
     Feeds drawn;
     for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
@@ -48,8 +48,8 @@ class Drawing {
   }
 
   bool has_open_sizes() const { return has_open_; }
-  bool is_small() const { return most_elements_ <= kMostTried; }  // enough to be tried
-  // That were open, by name.
+  bool is_small() const { return most_elements_ <= kMostTried; }  // small enough to be tried
+  // The open sizes, by name.
   const std::map<std::string, int64_t>& sizes() const { return sizes_; }
 
  private:
@@ -100,7 +100,7 @@ class Drawing {
     return value;
   }
 
-  // Not to be tried.
+  // Whether the value is too large to be tried.
   bool is_too_large() const { return open_size_ > kOpenSizes[0] && most_elements_ > kMostTried; }
 
   double draw_number(int element, bool single) {
@@ -118,7 +118,7 @@ class Drawing {
   std::map<std::string, int64_t> sizes_;
 };
 
-// Sizes of what is given, under the names that the model has for them.
+// Sizes of the given values, by their names in the model.
 void learn_sizes(const Session& session, const Feeds& given, std::map<std::string, int64_t>& sizes) {
   for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
     const Type type = session.type(TREADLE_INPUT, i);
@@ -134,7 +134,7 @@ void learn_sizes(const Session& session, const Feeds& given, std::map<std::strin
 }
 
 struct Trial {
-  bool succeeds = false;          // or takes its time, and gives no empty tensor
+  bool succeeds = false;          // succeeds or exceeds the time, and gives no empty tensor
   std::vector<std::string> idle;  // loops that made no iteration
 
   bool is_better_than(const Trial& other) const {
@@ -159,15 +159,15 @@ Trial try_run(const Session& session, const Feeds& feeds) {
   return trial;
 }
 
-// What to draw with.
+// Parameters of drawing.
 struct Choice {
   uint64_t seed;
   int64_t size = kOpenSizes[0];
-  std::vector<std::string> idle = {};  // loops that make no iteration, whatever was tried
+  std::vector<std::string> idle = {};  // loops that made no iteration in any trial
 };
 
-// Sizes first, as loops over windows of a signal that is too short have no iterations; then other numbers, as other
-// loops end by a condition on them.
+// Tries sizes first, as loops over windows of a signal that is too short have no iterations. Then tries other numbers,
+// as other loops end by a condition on them.
 class Search {
  public:
   Search(const Session& session, uint64_t seed, const std::map<std::string, int64_t>& sizes,

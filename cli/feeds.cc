@@ -72,7 +72,7 @@ double largest(int element) {
   }
 }
 
-// A number as an element of the given type, which has to fit; floats are rounded.
+// Stores a number as an element of the given type, which it must fit; floats are rounded.
 Stored store_text(int element, std::string_view text, char* at) {
   switch (element) {
     case 2:
@@ -102,12 +102,12 @@ Stored store_text(int element, std::string_view text, char* at) {
   char* end = nullptr;
   const double number = std::strtod(terminated.c_str(), &end);
   if (end == terminated.c_str() || *end != 0) return Stored::kNoNumber;
-  const bool is_finite = text.find_first_of("nN") == std::string_view::npos;  // neither nan nor inf is asked for
+  const bool is_finite = text.find_first_of("nN") == std::string_view::npos;  // the text is neither nan nor inf
   if (is_finite && std::fabs(number) > largest(element)) return Stored::kNoNumber;
   return store_number(element, number, at) ? Stored::kYes : Stored::kNoPlainForm;
 }
 
-// "3", "[1, 2.5]" as the declared type; of unknown rank or rank 0 a number is a scalar.
+// Parses "3" or "[1, 2.5]" as the declared type. With unknown rank or rank 0, a number is a scalar.
 Value read_literal(const Type& type, const std::string& name, const std::string& text) {
   if (type.element() == kString) {
     return Value::texts({text}, std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(type.rank(), 0)), 1));
@@ -146,21 +146,21 @@ Value read_literal(const Type& type, const std::string& name, const std::string&
   return value;
 }
 
-// One channel, with leading axes of size 1 up to the declared rank.
+// Samples of one channel, with leading axes of size 1 up to the declared rank.
 Value fit_wave(const Type& type, const Value& samples) {
   std::vector<int64_t> dims = samples.dims();
   while (static_cast<int64_t>(dims.size()) < type.rank()) dims.insert(dims.begin(), 1);
   return reshaped(samples, dims);
 }
 
-// What standard input holds, as the ending of a file would tell it.
+// The format of standard input, as the ending of a file.
 std::string format_of(std::string_view bytes) {
   if (bytes.starts_with("\x93NUMPY")) return ".npy";
   if (bytes.starts_with("PK")) return ".npz";
   return bytes.starts_with("RIFF") ? ".wav" : ".pb";
 }
 
-// A value of standard input.
+// Reads a value from standard input.
 Value read_value(const Type& type, const std::string& bytes) {
   const std::string format = format_of(bytes);
   if (format == ".npy") return read_npy(bytes, "standard input");
@@ -177,8 +177,8 @@ Value read_value(const Type& type, const std::string& name, const std::string& t
   return read_literal(type, name, text);
 }
 
-// The float16 nearest to a number, ties to even. What compilers make of a conversion is a function of a libgcc that is
-// newer than the systems that treadle runs on.
+// The float16 nearest to a number, ties to even. Written by hand: compilers call a function of a libgcc that is newer
+// than the systems on which treadle runs.
 uint16_t half_of(double number) {
   const unsigned sign = std::signbit(number) ? 0x8000 : 0;
   const double size = std::abs(number);

@@ -1,5 +1,5 @@
 #pragma once
-// A model and values for its inputs, as commands that run it take them.
+// A model and values for its inputs, for commands that run it.
 
 #include <fmt/format.h>
 

@@ -109,7 +109,7 @@ class Parser {
     return take(']');
   }
 
-  // Any value.
+  // Skips any value.
   bool skip(int depth) {
     if (depth > 64) return false;
     std::string ignored;
@@ -128,7 +128,7 @@ class Parser {
     return at_ > begin;
   }
 
-  // Of a number, or of true, false and null.
+  // Whether the character belongs to a number, or to true, false or null.
   static bool is_of_word(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
   }

@@ -1,5 +1,5 @@
 #pragma once
-// JSON as the tool writes and reads it.
+// Writing and reading JSON.
 
 #include <map>
 #include <optional>
@@ -13,7 +13,7 @@ namespace cli {
 
 std::string json_quote(std::string_view text);
 
-// Members in the order in which they were added.
+// Keeps members in the order in which they were added.
 class JsonObject {
  public:
   JsonObject& text(std::string_view key, std::string_view value) { return raw(key, json_quote(value)); }
@@ -27,18 +27,18 @@ class JsonObject {
   std::string members_;
 };
 
-std::string json_array(const std::vector<std::string>& items);  // of JSON texts
+std::string json_array(const std::vector<std::string>& items);  // of items that are JSON already
 
-// What the tool could not do, and where.
+// An error of the tool, and its place.
 struct Failure {
-  std::string code;  // "usage", "input", or the library's name for it
+  std::string code;  // "usage", "input", or the library's name of the error
   std::string message;
-  std::string path = {};  // file, way through the bodies, operator; may be empty
+  std::string path = {};  // file, path through the bodies, operator; may be empty
 };
 Failure failure_of(const treadle::Error& error);
 std::string to_json(const Failure& failure);
 
-// What is needed of a meta.json: numbers and lists of texts at the top level.
+// The parts of a meta.json that the tool reads: numbers and lists of texts at the top level.
 struct JsonTop {
   std::map<std::string, double> numbers;
   std::map<std::string, std::vector<std::string>> lists;

@@ -1,4 +1,4 @@
-// Manual pages, and the hidden commands that write what describes the tool.
+// Manual pages, and the hidden commands that write them and the completion scripts.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace cli {
 
 namespace {
 
-// Lines of at most 78 characters, none of which troff takes for a request.
+// Wraps a text to 78 characters, so that troff takes no line for a request.
 std::string prose(const std::string& text) {
   std::istringstream words(text);
   std::string lines, line;
@@ -34,7 +34,7 @@ std::string prose(const std::string& text) {
   return lines;
 }
 
-// On one line.
+// The text on one line.
 std::string word(const std::string& text) {
   std::string line = prose(text);
   std::erase(line, '\n');
@@ -45,7 +45,7 @@ std::string page_name(const Command& command) {
   return command.name.empty() ? "treadle" : "treadle-" + command.name;
 }
 
-// The name, small unless it is one ("ONNX"), and without what it begins with.
+// The name and summary of a command: the summary begins with a small letter, unless its first word is a name ("ONNX").
 std::string summary(const Command& command) {
   const size_t colon = command.name.empty() ? command.text.find(": ") : std::string::npos;
   return colon == std::string::npos ? command.text : command.text.substr(colon + 2);
@@ -78,7 +78,7 @@ std::string section(const char* title, const std::vector<Argument>& arguments) {
   return text.empty() ? text : fmt::format(".SH {}\n{}", title, text);
 }
 
-// SOURCE_DATE_EPOCH, by which builds that are repeated give the same bytes; else today.
+// The date of SOURCE_DATE_EPOCH, which makes repeated builds identical; else today.
 std::string date_of_pages() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
   const std::time_t time = epoch ? static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10)) : std::time(nullptr);
@@ -136,7 +136,7 @@ struct Describe {
     throw UsageError(fmt::format("there is no command '{}'", command));
   }
 
-  // As a prefix of an installation has them.
+  // Writes all files into the folders of an installation.
   void write_all() const {
     const std::vector<Command> commands = commands_of(app);
     const auto write = [&](const std::string& path, const std::string& text) {

@@ -1,5 +1,5 @@
 #pragma once
-// Words of a command line that name no command or option, and what they are likely to mean.
+// Unknown words on a command line, and the commands or options closest to them.
 
 #include <string>
 
@@ -9,9 +9,9 @@ class App;
 
 namespace cli {
 
-// Says that the first word names no command; empty where it names one, or is an option.
+// An error if the first word is neither a command nor an option; else empty.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv);
-// Says which words of a parsed command line its command does not take; empty where it takes all.
+// An error with the words of a parsed command line that its command does not take; else empty.
 std::string unknown_words(const CLI::App& app);
 
 }  // namespace cli

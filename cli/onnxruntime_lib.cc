@@ -1,4 +1,4 @@
-// onnxruntime-lib: where the library is by which programs for onnxruntime run on treadle.
+// onnxruntime-lib: the path of the library with which programs for onnxruntime run on treadle.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of the file that this code is in: the tool, or the extension of the Python package.
+// The folder of the tool's executable, or of the Python package's extension.
 fs::path own_folder() {
   static const char anchor = 0;
   Dl_info info{};
@@ -28,7 +28,7 @@ fs::path own_folder() {
   return fs::read_symlink("/proc/self/exe", failed).parent_path();
 }
 
-// As both are installed, in a build folder, or beside the Python package.
+// The library beside the tool, as installed or in a build folder, or beside the Python package.
 fs::path library() {
   std::error_code failed;
   const fs::path own = own_folder();

@@ -7,7 +7,7 @@
 
 namespace cli {
 
-// One line: type, sizes, first elements, and for numbers their range.
+// One line: type, sizes, first elements, and the range of numbers.
 std::string summary(const treadle::Value& value);
 // Type, sizes and all elements.
 std::string to_json(const treadle::Value& value);

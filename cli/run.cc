@@ -104,7 +104,7 @@ struct Run : Inputs {
     std::string path;
   };
 
-  // Whether a value takes standard output, which then gets nothing else.
+  // Whether a value goes to standard output, which then gets nothing else.
   bool writes_to_output(const std::vector<Target>& to) const {
     const auto count = std::count_if(to.begin(), to.end(), [](const Target& target) { return target.path == "-"; });
     if (count > 1) throw UsageError("standard output (-) takes one output");
@@ -112,7 +112,7 @@ struct Run : Inputs {
     return count > 0;
   }
 
-  // Of "NAME=FILE", or files for the outputs in order.
+  // Parses "NAME=FILE", or files for the outputs in order.
   std::vector<Target> targets(const std::vector<std::string>& names) const {
     std::vector<Target> found;
     size_t next = 0;
@@ -179,7 +179,7 @@ struct Bench : Inputs {
     return kOk;
   }
 
-  // Until the time is up, or Ctrl-C comes.
+  // Runs until the time is up, or Ctrl-C comes.
   void time_runs(const Session& session, const Feeds& fed, treadle::RunOptions& options, double& first,
                  std::vector<double>& times) const {
     watch(options);
@@ -188,7 +188,7 @@ struct Bench : Inputs {
     const Stopwatch first_run;
     session.run_into(fed, {}, results, &options);
     first = first_run.seconds();
-    options.count_iterations(false);  // the others make as many
+    options.count_iterations(false);  // the other runs make as many
     Bar bar("runs", common.quiet || common.json);
     const Stopwatch all;
     while (times.size() < 3 || (all.seconds() < seconds && times.size() < 100000)) {

@@ -20,7 +20,7 @@ using treadle::Session;
 constexpr std::pair<treadle_role, const char*> kRoles[] = {
     {TREADLE_INPUT, "input"}, {TREADLE_OVERRIDABLE, "default"}, {TREADLE_OUTPUT, "output"}};
 
-// A text that the library made.
+// Takes a text from the library, and frees it.
 std::string take(char* text) {
   const std::unique_ptr<char, void (*)(void*)> owned(text, treadle_free);
   return owned ? owned.get() : std::string();
@@ -71,7 +71,7 @@ struct Show {
     return kOk;
   }
 
-  // What is known of its types, whether or not its operators run and its nodes keep the rules.
+  // Prints the types as far as they are known, whether or not operators run and nodes follow the rules.
   int print_tree() const {
     const std::string tree = typed_tree(model, TREADLE_INFER_LENIENT);
     if (common.json) {
@@ -82,7 +82,7 @@ struct Show {
     return kOk;
   }
 
-  // The file as it is, whether or not its operators run.
+  // Prints the file as it is, whether or not its operators run.
   int print_text() const {
     const std::string written = model_text(read_input(model), model, max_elements);
     if (common.json) {
@@ -147,7 +147,7 @@ struct Infer {
     return unknown.empty() || lenient ? kOk : kFailed;
   }
 
-  // Nodes of whose results nothing can be known.
+  // Nodes whose results have unknown types.
   static std::vector<std::string> unknown_operators(const std::string& model) {
     static constexpr std::string_view kUnknown[] = {"domain-not-imported", "operator-custom", "operator-experimental",
                                                     "operator-unknown"};

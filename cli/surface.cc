@@ -8,7 +8,7 @@ namespace cli {
 
 namespace {
 
-// The name of a check that one_of() made lists the choices; other checks have none.
+// The valid values of an option. A check by one_of() has them in its name; other checks have none.
 std::vector<std::string> choices_of(CLI::Option& option) {
   std::vector<std::string> choices;
   try {
@@ -21,7 +21,7 @@ std::vector<std::string> choices_of(CLI::Option& option) {
   }
 }
 
-// What is called a file, a model (or a value, which a file may hold) or a folder is one.
+// The kind of an argument, by its placeholder: a file, a model (or a value, which may be in a file), or a folder.
 Argument::Kind kind_of(const std::string& type) {
   const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
   if (has("FOLDER")) return Argument::Kind::kFolder;

@@ -1,5 +1,6 @@
 #pragma once
-// What the tool takes, read off its options: one home of the facts for --help, completion scripts and manual pages.
+// The commands, options and arguments of the tool, read from its parser: the source of --help, completion scripts and
+// manual pages.
 
 #include <string>
 #include <vector>
@@ -10,9 +11,10 @@ namespace cli {
 
 // An option, or (without names) a positional argument.
 struct Argument {
-  std::vector<std::string> names;    // "--tier", "-o"
-  std::string placeholder;           // what stands for the value: "TIER", of a positional its name; empty: no value
-  std::vector<std::string> choices;  // of a value that is one of a few
+  std::vector<std::string> names;  // "--tier", "-o"
+  std::string placeholder;  // the placeholder for the value: "TIER"; for a positional argument its name; empty: no
+                            // value
+  std::vector<std::string> choices;  // the valid values, if there is a list of them
   enum class Kind { kOther, kFile, kFolder } kind = Kind::kOther;
   bool repeats = false, required = false;
   std::string text;
@@ -23,10 +25,10 @@ struct Command {
   std::vector<Argument> options, positionals;
 };
 
-// The tool itself, which comes first, and its commands but those that are hidden.
+// The tool itself, then its commands without the hidden ones.
 std::vector<Command> commands_of(CLI::App& app);
 
-// A script that makes a shell complete what the tool takes: "bash", "zsh" or "fish".
+// A script that completes commands, options and values in a shell: bash, zsh or fish.
 std::string bash_completion(const std::vector<Command>& commands);
 std::string zsh_completion(const std::vector<Command>& commands);
 std::string fish_completion(const std::vector<Command>& commands);

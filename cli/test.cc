@@ -63,7 +63,7 @@ struct Slot {
   const treadle_type* type;
 };
 
-// What input_I.pb belongs to.
+// The inputs to which the files input_I.pb belong.
 std::vector<Slot> input_slots(const Session& session, const JsonTop& meta) {
   std::vector<Slot> slots;
   for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {

@@ -6,7 +6,7 @@
 
 namespace cli {
 
-// `path` is for errors. Tensors of more elements than `max_elements` (negative: any) come without their values.
+// `path`: for errors. Tensors with more elements than `max_elements` (negative: any) are printed without their values.
 std::string model_text(const std::string& bytes, const std::string& path, int64_t max_elements);
 std::string text_to_binary(const std::string& text, const std::string& path);
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-// Says what went wrong: for people on standard error, as JSON on standard output.
+// Reports an error: for people on standard error, as JSON on standard output.
 int fail(bool json, const cli::Failure& failure, int status) {
   if (json) {
     fmt::print("{}\n", cli::JsonObject().raw("error", cli::to_json(failure)).str());
@@ -26,7 +26,7 @@ int fail(bool json, const cli::Failure& failure, int status) {
 }
 
 int run(int argc, char** argv) {
-  // Looked for here, since an error may come before the options are read.
+  // Searched here, since an error may come before the options are read.
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--json"; });
   CLI::App app("treadle: an ONNX engine for models that loop", "treadle");

@@ -1,5 +1,5 @@
 #pragma once
-// The whole command-line tool, as the executable and the Python package have it.
+// The whole command-line tool, for the executable and the Python package.
 
 namespace cli {
 

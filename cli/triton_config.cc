@@ -1,4 +1,4 @@
-// treadle triton-config: what Triton Inference Server has to know of a model.
+// treadle triton-config: the configuration of a model for Triton Inference Server.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,7 +34,7 @@ std::string triton_type(const std::string& name, const Type& type) {
   throw InputError(fmt::format("'{}' is a {}, for which Triton has no data_type", name, type.text()));
 }
 
-// As a text of config.pbtxt.
+// Quotes a text for config.pbtxt.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -59,7 +59,7 @@ std::optional<int64_t> number_of(const std::string& text) {
   return number;
 }
 
-// Where the backend lies: beside this tool in a build folder, or as both are installed. Empty: not there.
+// The folder of the backend: beside this tool in a build folder, or as both are installed. Empty: none.
 std::string backend_folder() {
   std::error_code failed;
   const fs::path tool = fs::read_symlink("/proc/self/exe", failed).parent_path();
@@ -80,10 +80,10 @@ struct TritonConfig {
   bool alone = false, no_snapshots = false, server_state = false;
   std::vector<const CLI::Option*> of_sequences;
 
-  // What is written of an input or output.
+  // An input or output in the configuration.
   struct Tensor {
     std::string name, type;
-    std::vector<int64_t> dims;  // with the batch
+    std::vector<int64_t> dims;  // including the batch
     std::string more;
   };
 
@@ -104,7 +104,7 @@ struct TritonConfig {
     return fs::path(model).stem().string();
   }
 
-  // Values in the texts of parameters have commas between them.
+  // Parses values in texts of parameters, which are separated by commas.
   static treadle::Feeds bound(const Session& session, const std::vector<std::string>& values) {
     for (const std::string& value : values) {
       const auto [input, text] = assigned("--bind", value);
@@ -135,7 +135,7 @@ struct TritonConfig {
     return options;
   }
 
-  // The axis that --time names of an input; -1: none.
+  // The axis that --time gives an input; -1: none.
   int64_t time_axis(const std::string& input, const Type& type) const {
     for (const std::string& item : time) {
       const auto [timed, axis] = assigned("--time", item);
@@ -186,7 +186,7 @@ struct TritonConfig {
     throw UsageError(fmt::format("the model has no output '{}'", output));
   }
 
-  // The streams' outputs; those of runs that are stacked have the number of runs behind the batch.
+  // The outputs of streams. If runs are stacked, the number of runs follows the batch.
   std::vector<Tensor> outputs(const Session& session, const treadle::Stream& stream, bool has_batch) const {
     std::vector<Tensor> tensors;
     const std::vector<std::string> names = stream.output_names();
@@ -203,7 +203,7 @@ struct TritonConfig {
     return tensors;
   }
 
-  // Whether the first axis of all inputs is a batch. Streams may have one of 1, which has to be free elsewhere.
+  // Whether the first axis of all inputs is a batch. In streams it may have size 1, which has to be free elsewhere.
   bool has_batch(const std::vector<Tensor>& tensors, const Session& session, bool is_streamed) const {
     return std::ranges::all_of(tensors, [&](const Tensor& tensor) {
       if (tensor.dims.empty() || tensor.dims[0] > 1 || (tensor.dims[0] == 1 && !is_streamed)) return false;
@@ -218,7 +218,7 @@ struct TritonConfig {
   static std::string written(const char* field, const Tensor& tensor, bool has_batch) {
     std::vector<int64_t> dims = tensor.dims;
     if (has_batch && !dims.empty()) dims.erase(dims.begin());
-    // Triton has no tensors without an axis of their own, and takes scalars as such of one element.
+    // Triton has no tensors without axes; a scalar has one axis of size 1.
     const char* reshaped = dims.empty() ? " reshape: { shape: [ ] }" : "";
     if (dims.empty()) dims = {1};
     return fmt::format("{} [ {{ name: {} data_type: {} dims: [ {} ]{}{} }} ]\n", field, quoted(tensor.name),
@@ -246,7 +246,7 @@ struct TritonConfig {
       const Tensor tensor = output(session, of);
       std::vector<int64_t> dims = tensor.dims;
       if (batched && !dims.empty()) dims.erase(dims.begin());
-      std::vector<int64_t> first = dims;  // sizes that are open are 1 at the start, as the server has it
+      std::vector<int64_t> first = dims;  // open sizes are 1 at the start, as the server does it
       std::ranges::replace(first, -1, 1);
       text += fmt::format(
           "  state [ {{ input_name: {} output_name: {} data_type: {} dims: [ {} ]\n"
@@ -263,10 +263,10 @@ struct TritonConfig {
     return text + states + "}\n";
   }
 
-  // What becomes of requests, as the options and the model's states say.
+  // How requests are served, by the options and the model's states.
   struct Way {
     bool is_sequence = false, is_streamed = false;
-    std::vector<std::string> states;  // inputs that no request gives
+    std::vector<std::string> states;  // inputs that requests do not give
   };
 
   Way way_of(const Session& session, const treadle::Stream& stream, const treadle::Feeds& fixed) const {
@@ -277,7 +277,7 @@ struct TritonConfig {
       way.states.clear();
       for (const std::string& item : state) way.states.push_back(assigned("--state", item).first);
     }
-    // Pairs that take all inputs only look like states: INPUT0 and OUTPUT0.
+    // If pairs of states would cover all inputs, they only look like states: INPUT0 and OUTPUT0.
     const bool has_input = way.states.size() + fixed.size() < session.count(TREADLE_INPUT);
     way.is_sequence = !alone && (is_cut || (!way.states.empty() && has_input));
     way.is_streamed = is_cut || (way.is_sequence && !server_state);
@@ -342,7 +342,7 @@ struct TritonConfig {
     return text;
   }
 
-  // FOLDER/NAME/config.pbtxt and FOLDER/NAME/1/model.onnx.
+  // Writes FOLDER/NAME/config.pbtxt and FOLDER/NAME/1/model.onnx.
   void write_repository(const std::string& text) const {
     const fs::path folder = fs::path(repository) / model_name();
     if (fs::exists(folder / "config.pbtxt")) {
@@ -369,7 +369,7 @@ struct TritonConfig {
   }
 };
 
-// Of which requests belong together, and how they run.
+// Options on which requests belong together, and how they run.
 void add_ways(CLI::App& command, TritonConfig& config) {
   const auto add_list = [&](const char* option, std::vector<std::string>& values, const char* text, const char* type) {
     command.add_option(option, values, text)->type_name(type)->allow_extra_args(false);
@@ -400,7 +400,7 @@ void add_ways(CLI::App& command, TritonConfig& config) {
   config.of_sequences = {server, snapshots};
 }
 
-// Of what the server makes room for.
+// Options on sizes of the server.
 void add_sizes(CLI::App& command, TritonConfig& config) {
   CLI::Option* strategy =
       command.add_option("--strategy", config.strategy, "How the server forms batches of sequences: oldest or direct");

@@ -1,6 +1,6 @@
-// The binary interface of onnxruntime's C API, as far as programs meet it: numbers, handles, structs that clients read
-// or fill, and the table of functions (entries.inc). Positions and numbers are facts that never change between
-// versions. On Linux paths are char.
+// The parts of onnxruntime's binary C interface that programs use: numbers, handles, structs that clients read or fill,
+// and the table of functions (entries.inc). Positions and numbers never change between versions. On Linux paths are
+// char.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ enum OrtDeviceMemoryType : int { OrtDeviceMemoryType_DEFAULT = 0, OrtDeviceMemor
 enum OrtMemoryInfoDeviceType : int { OrtMemoryInfoDeviceType_CPU = 0 };
 enum OrtHardwareDeviceType : int { OrtHardwareDeviceType_CPU = 0 };
 
-// The numbers of ONNX's TensorProto.DataType, as far as both go.
+// The numbers of ONNX's TensorProto.DataType, as far as both lists go.
 enum ONNXTensorElementDataType : int {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
   ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING = 8,
@@ -69,7 +69,7 @@ enum OrtOpAttrType : int {
   ORT_OP_ATTR_TENSOR = 8,
 };
 
-// Numbers that are handed through.
+// Enumerations whose numbers are passed on.
 enum OrtLanguageProjection : int {};
 enum OrtExecutionProviderDevicePolicy : int {};
 enum OrtSparseFormat : int {};
@@ -111,7 +111,7 @@ struct OrtThreadingOptions;
 struct OrtTypeInfo;
 struct OrtValue;
 
-// Of what treadle refuses.
+// Types of functions that treadle refuses.
 struct OrtCANNProviderOptions;
 struct OrtCUDAProviderOptions;
 struct OrtCUDAProviderOptionsV2;
@@ -153,7 +153,7 @@ using OrtCustomThreadHandle = const struct OrtCustomHandleType*;
 using OrtCustomCreateThreadFn = OrtCustomThreadHandle (*)(void* options, OrtThreadWorkerFn worker, void* parameter);
 using OrtCustomJoinThreadFn = void (*)(OrtCustomThreadHandle thread);
 
-// Clients call its functions themselves. `version` says how many of them it has.
+// Clients call its functions themselves. `version`: the interface's version, which tells how many of them there are.
 struct OrtAllocator {
   uint32_t version;
   void* (*Alloc)(OrtAllocator* self, size_t size);
@@ -165,8 +165,8 @@ struct OrtAllocator {
   OrtStatus* (*Shrink)(OrtAllocator* self);                                   // since 25
 };
 
-// What a library fills in for an operator. `version` says how many of the members it has: those up to
-// GetOutputCharacteristic always, the others from the version beside them on.
+// An operator as a library fills it in. `version` tells how many of the members the library has: those up to
+// GetOutputCharacteristic always, each later one from the version in its comment on.
 struct OrtApi;
 struct OrtCustomOp {
   uint32_t version;

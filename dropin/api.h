@@ -1,5 +1,5 @@
-// Functions of the table, by the names of its entries (entries.inc). Those whose entry gives a status throw instead:
-// Failure, or what the standard library throws. table.cc makes statuses of it.
+// Functions of the table, by the names of its entries (entries.inc). A function whose entry returns a status throws
+// instead: Failure, or exceptions of the standard library. table.cc turns them into a status.
 #pragma once
 
 #include <stdexcept>
@@ -16,7 +16,7 @@ struct Failure : std::runtime_error {
   OrtErrorCode code;
 };
 
-// Throws what treadle says, if anything; frees the status.
+// Throws if the status is an error of treadle; frees the status.
 void check(treadle_status* status);
 // Throws INVALID_ARGUMENT.
 [[noreturn]] void refuse_argument(const std::string& message);
@@ -24,17 +24,17 @@ inline void require(bool holds, const char* message) {
   if (!holds) refuse_argument(message);
 }
 
-// The function `name` of a struct that a client filled in. Throws INVALID_ARGUMENT where the client left it NULL.
+// The function `name` of a struct that a client has filled in. Throws INVALID_ARGUMENT if it is NULL.
 template <class Function>
 Function needed_member(const char* name, Function function) {
   if (!function) refuse_argument(std::string(name) + " is NULL");
   return function;
 }
 
-// What a client's status says; frees it.
+// Turns a client's status into a Failure; frees the status.
 Failure take_failure(OrtStatus* status);
 OrtStatus* make_status(OrtErrorCode code, const std::string& message) noexcept;
-// Of the exception that is being handled.
+// A status for the exception that is being handled.
 OrtStatus* status_of_exception() noexcept;
 
 namespace api {

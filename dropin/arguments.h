@@ -1,5 +1,5 @@
-// Which pointers a function of the table cannot do without, by the types of its parameters alone: a program that leaves
-// one out is told so, and does not crash.
+// Which pointers a function of the table needs, by the types of its parameters alone. A program that leaves one out
+// gets an error instead of a crash.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ using Pointee = std::remove_pointer_t<std::remove_cv_t<P>>;
 template <class P, class... Handles>
 constexpr bool kIsHandleOf = (std::is_same_v<std::remove_const_t<Pointee<P>>, Handles> || ...);
 
-// What the function is called on; behind it, handles that have no default.
+// The object of the function; in later positions, handles that have no default.
 template <class P>
 constexpr bool is_needed_handle(size_t position) {
   if (!std::is_pointer_v<P>) return false;
@@ -25,8 +25,8 @@ constexpr bool is_needed_handle(size_t position) {
   return kIsHandleOf<P, OrtValue, OrtIoBinding, OrtTensorTypeAndShapeInfo>;
 }
 
-// A place that the function writes to: for a handle, a text, a list or a number. `sized`: a count or a place for one
-// follows, so it is room for several elements, and NULL may ask how many there are.
+// A place to which the function writes a handle, a text, a list or a number. `sized`: a count, or a place for one,
+// follows; then it is an array, and NULL may ask for the count.
 template <class P>
 constexpr bool is_result(bool sized) {
   if (!std::is_pointer_v<P> || std::is_const_v<Pointee<P>>) return false;
@@ -34,19 +34,19 @@ constexpr bool is_result(bool sized) {
   return !sized && (std::is_arithmetic_v<Pointee<P>> || std::is_enum_v<Pointee<P>>);
 }
 
-// Arrays of names, values or buffers. One count follows them all, and no element may be missing.
+// An array of names, values or buffers. One count follows all such arrays, and no element may be missing.
 template <class P>
 constexpr bool is_list() {
   return std::is_pointer_v<Pointee<P>> && std::is_const_v<Pointee<P>>;
 }
 
-// What a number of elements may follow.
+// An array, whose count may follow.
 template <class P>
 constexpr bool is_array() {
   return !std::is_function_v<Pointee<P>> && !std::is_class_v<std::remove_const_t<Pointee<P>>>;
 }
 
-// An argument that is NULL, or one of its elements.
+// An argument that is NULL, or has an element that is.
 struct Missing {
   size_t position = 0;  // from 1 on; 0: nothing is missing
   bool is_element = false;
@@ -55,7 +55,7 @@ struct Missing {
   explicit operator bool() const { return position != 0; }
 };
 
-// Where the arguments of a function are counts, and what they say.
+// The positions and values of the counts among a function's arguments.
 template <class... Parameters>
 struct Counts {
   static constexpr size_t kCount = sizeof...(Parameters);
@@ -71,9 +71,9 @@ struct Counts {
     };
     (note(arguments), ...);
   }
-  // Whether argument `at` is room for as many elements as the next argument says, or is asked to say.
+  // Whether argument `at` is an array whose length is the next argument, or is returned there.
   static constexpr bool is_sized(size_t at) { return at + 1 < kCount && (kIsCount[at + 1] || kIsPlaceOfCount[at + 1]); }
-  // The argument that counts the elements of argument `at`; kCount: none does.
+  // The argument that counts the elements of argument `at`; kCount: none.
   static constexpr size_t of(size_t at, bool list) {
     size_t count = at + 1;
     while (list && count < kCount && !kIsCount[count]) ++count;
@@ -81,8 +81,8 @@ struct Counts {
   }
 };
 
-// The first argument, or element of one, that is missing. An array may be missing where it is empty. `kOptional`: bits
-// of the arguments, counted from 1 on, that may be.
+// The first argument, or element of an argument, that is missing. An empty array may be NULL. `kOptional`: bits of
+// arguments, counted from 1 on, that may be NULL.
 template <unsigned kOptional, class... Parameters>
 Missing missing_argument(const Parameters&... arguments) {
   using Of = Counts<Parameters...>;
@@ -112,7 +112,7 @@ Missing missing_argument(const Parameters&... arguments) {
   return missing;
 }
 
-// "argument 2 (OrtValue*) is NULL", where `types` are all of the function's, with commas between them.
+// "argument 2 (OrtValue*) is NULL". `types`: those of all parameters, separated by commas.
 inline std::string say_missing(std::string_view types, const Missing& missing) {
   for (size_t i = 1; i < missing.position; ++i) types.remove_prefix(types.find(',') + 1);
   types = types.substr(0, types.find(','));

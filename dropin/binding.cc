@@ -1,4 +1,4 @@
-// Inputs and outputs that stay bound to a session from run to run.
+// Inputs and outputs that stay bound to a session between runs.
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@ struct OrtIoBinding {
   struct Bound {
     std::string name;
     OrtValue value;
-    bool made_by_run = false;  // an output of which only the device is said
+    bool made_by_run = false;  // an output bound to a device only, for which the run makes the value
   };
 
   OrtSession* session;
@@ -32,7 +32,7 @@ void bind(std::vector<OrtIoBinding::Bound>& bound, const char* name, OrtValue va
   }
 }
 
-// Names of outputs are looked up by a run, as in onnxruntime.
+// Only names of inputs are checked here. A run checks those of outputs, as in onnxruntime.
 void require_input(const OrtSession& session, const char* name) {
   for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {
     for (size_t i = 0; i < treadle_session_count(session.engine.get(), role); ++i) {
@@ -62,7 +62,7 @@ void BindInput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
 
 void BindOutput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
   require(name && value, "a name and a value are bound");
-  // The memory of what is bound is the client's to give.
+  // The client gives the memory of bound values.
   bind(binding->outputs, name, const_cast<OrtValue*>(value)->place(), false);
 }
 
@@ -81,7 +81,7 @@ void ClearBoundOutputs(OrtIoBinding* binding) {
 }
 
 void RunWithBinding(OrtSession* session, const OrtRunOptions* options, const OrtIoBinding* given) {
-  // What is bound is the client's to change, what results there are is not.
+  // The client changes bindings; a run adds results only.
   auto* const binding = const_cast<OrtIoBinding*>(given);
   std::vector<const char*> names, output_names;
   std::vector<const OrtValue*> inputs;
@@ -100,11 +100,11 @@ void RunWithBinding(OrtSession* session, const OrtRunOptions* options, const Ort
   }
 }
 
-// Everything is where it is when a run has ended.
+// All memory is the processor's, so a finished run has nothing to synchronise.
 void SynchronizeBoundInputs(OrtIoBinding*) {}
 void SynchronizeBoundOutputs(OrtIoBinding*) {}
 
-// All names in one run of characters.
+// All names in one array of characters.
 void GetBoundOutputNames(const OrtIoBinding* binding, OrtAllocator* allocator, char** names, size_t** lengths,
                          size_t* count) {
   *count = binding->outputs.size();

@@ -8,7 +8,7 @@ namespace treadle::dropin {
 
 namespace {
 
-constexpr const char* kModelOptions = "ort_config";  // among a model's properties
+constexpr const char* kModelOptions = "ort_config";  // key among a model's properties
 constexpr const char* kReadModelOptions = "ORT_LOAD_CONFIG_FROM_MODEL";
 
 void warn_of_entries(const Logger& logger, Owner owner, const OrtKeyValuePairs& entries) {

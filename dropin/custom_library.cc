@@ -1,4 +1,4 @@
-// Libraries of operators: how they are found, and how their operators come into the options of sessions.
+// Libraries of operators: opening them, and adding their operators to options of sessions.
 
 #include <dlfcn.h>
 
@@ -16,7 +16,7 @@ void run_register(Register function, OrtSessionOptions* options) {
   if (OrtStatus* const status = function(options, OrtGetApiBase())) throw take_failure(status);
 }
 
-// Stays open as long as the process: kernels of sessions are code of it.
+// The library stays open as long as the process: kernels of sessions run its code.
 void* open_and_register(OrtSessionOptions* options, const char* path) {
   require(options && path, "the options of a session, or the path of a library, are missing");
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -10,7 +10,7 @@ namespace treadle::dropin {
 
 namespace {
 
-// Versions of OrtCustomOp from which on members are there.
+// Versions of OrtCustomOp that introduced members.
 constexpr uint32_t kVariadicSince = 14, kStatusSince = 16, kInferenceSince = 17;
 constexpr int kTensor = 4;
 
@@ -77,7 +77,7 @@ treadle_status* to_engine(const Failure& failure) {
   return treadle_status_create(code_of(failure.code), failure.what());
 }
 
-// Libraries of C++ throw through the functions that give no status.
+// C++ libraries throw exceptions out of functions that return no status.
 template <class Fn>
 treadle_status* guarded(Fn&& fn) noexcept {
   try {
@@ -97,7 +97,7 @@ int since_of(const OrtCustomOp& op) {
   return op.version >= kInferenceSince && op.GetStartVersion ? op.GetStartVersion(&op) : 1;
 }
 
-// Of a list of `declared` parameters, the last of which may take any number of arguments, but not less than `least`.
+// Checks a list of `declared` parameters, of which the last is variadic with at least `least` arguments.
 void require_arity(const char* kind, size_t declared, int least, size_t found) {
   const size_t needed = declared - 1 + static_cast<size_t>(std::max(least, 0));
   if (found >= needed) return;
@@ -142,7 +142,7 @@ void free_kernel(void* context) {
   delete kernel;
 }
 
-// Outputs of any type have that of the first input of any type.
+// An output of any type has the type of the first input of any type.
 int open_element(const OrtCustomOp& op, treadle_call* call) {
   for (size_t i = 0; i < op.GetInputTypeCount(&op); ++i) {
     if (op.GetInputType(&op, i) != ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED) continue;
@@ -183,7 +183,7 @@ treadle_status* infer(void* context, treadle_inference* inference) {
   });
 }
 
-// Of what the function `asked` of an operator answers. Empty: any type.
+// The name of a type that the operator's function `asked` returned. Empty: any type.
 std::string type_name(const char* asked, size_t index, int element) {
   if (element == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED) return {};
   const char* const name = treadle_element_name(element);
@@ -197,7 +197,8 @@ treadle_arity arity_of(OrtCustomOpInputOutputCharacteristic characteristic) {
   return characteristic == INPUT_OUTPUT_OPTIONAL ? TREADLE_OPTIONAL_ARGUMENT : TREADLE_SINGLE;
 }
 
-// What treadle calls. GetExecutionProviderType, KernelDestroy and the functions that a version brought may be NULL.
+// Checks the functions that treadle calls. GetExecutionProviderType, KernelDestroy and functions of later versions may
+// be NULL.
 void require_members(const OrtCustomOp& op) {
 #define TREADLE_NEED(member) needed_member("OrtCustomOp::" #member, op.member)
   TREADLE_NEED(GetInputTypeCount);

@@ -1,5 +1,5 @@
-// Operators of libraries that were made for onnxruntime: what such a library fills in and asks for, over operators of
-// treadle's own interface.
+// Operators of libraries that were made for onnxruntime: their structs and functions, over operators of treadle's own
+// interface.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "values.h"
 
-// An attribute of a node, all kinds in one memory.
+// An attribute of a node, with room for every kind.
 struct OrtOpAttr {
   std::string name;
   int kind = 0;  // AttributeProto.AttributeType
@@ -18,7 +18,7 @@ struct OrtOpAttr {
   std::shared_ptr<const OrtValue> tensor;
 };
 
-// What a kernel may ask about its node; a copy of what the model says.
+// A copy of the model's data about a node, for the questions of its kernel.
 struct OrtKernelInfo {
   explicit OrtKernelInfo(const treadle_node* node, int since_version);
 
@@ -37,25 +37,25 @@ struct OrtCustomOpDomain {
 
 struct OrtKernelContext {
   treadle_call* call;
-  std::vector<int> output_elements;  // of each output; 0: nobody has said
+  std::vector<int> output_elements;  // of each output; 0: not set
   std::vector<std::unique_ptr<OrtValue>> inputs, outputs;
   std::vector<std::unique_ptr<char[]>> scratch;
 
   const OrtValue* input(size_t index);
   OrtValue* output(size_t index, const int64_t* dims, size_t rank);
-  // Hands over what lies in another form than treadle's.
+  // Passes on results that are stored in another form than treadle's.
   void finish();
 };
 
 struct OrtShapeInferContext {
   treadle_inference* inference;
   const OrtKernelInfo& info;
-  std::vector<std::unique_ptr<OrtTensorTypeAndShapeInfo>> types;  // given to the library, which does not free them
+  std::vector<std::unique_ptr<OrtTensorTypeAndShapeInfo>> types;  // lent to the library, which does not free them
 };
 
 namespace treadle::dropin {
 
-// Sessions with these options have the operators of the domain.
+// Adds the operators of the domain to sessions with these options.
 void add_operators(treadle_options* options, const OrtCustomOpDomain& domain);
 
 }  // namespace treadle::dropin

@@ -23,15 +23,15 @@ void require_level(int level) {
 
 namespace {
 
-// As onnxruntime has it: every CreateEnv gives the same environment; the first one says how it logs. Clients create and
-// release it over and over.
+// Every CreateEnv returns the same environment, as in onnxruntime. The first call decides how it logs. Clients create
+// and release it repeatedly.
 struct Shared {
   std::mutex mutex;
   OrtEnv* environment = nullptr;
   int users = 0;
 };
 Shared& shared() {
-  static Shared* const shared = new Shared;  // outlives what runs while the process ends
+  static Shared* const shared = new Shared;  // never destroyed, as code may use it while the process ends
   return *shared;
 }
 
@@ -101,7 +101,7 @@ void UpdateEnvWithCustomLogLevel(OrtEnv* environment, OrtLoggingLevel least) {
   environment->logger.least = least;
 }
 
-// treadle sends nothing to anybody, and does not care which language calls.
+// treadle sends no telemetry, and the calling language does not matter.
 void EnableTelemetryEvents(const OrtEnv*) {}
 void DisableTelemetryEvents(const OrtEnv*) {}
 void SetLanguageProjection(const OrtEnv*, OrtLanguageProjection) {}
@@ -118,7 +118,7 @@ void SetGlobalIntraOpNumThreads(OrtThreadingOptions* options, int threads) {
   options->threads = std::max(threads, 0);  // 0 and less: as many as processors
 }
 
-// The work of operators is all that threads share; they spin for as long as it pays; no result depends on denormals.
+// All threads work on operators; they spin only as long as it pays; results do not depend on denormals.
 void SetGlobalInterOpNumThreads(OrtThreadingOptions*, int) {}
 void SetGlobalSpinControl(OrtThreadingOptions*, int) {}
 void SetGlobalDenormalAsZero(OrtThreadingOptions*) {

@@ -1,4 +1,5 @@
-// What all sessions of a process share: where messages go, and how many threads sessions have that bring none.
+// Shared by all sessions of a process: the destination of messages, and the number of threads of sessions that do not
+// set one.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@ struct OrtThreadingOptions {
 namespace treadle::dropin {
 
 struct Logger {
-  OrtLoggingFunction function = nullptr;  // none: the standard error output
+  OrtLoggingFunction function = nullptr;  // none: standard error
   void* parameter = nullptr;
   std::string id;
   OrtLoggingLevel least = ORT_LOGGING_LEVEL_WARNING;
@@ -21,12 +22,12 @@ struct Logger {
   void warn(const std::string& message) const;
 };
 
-// Refuses what is no severity of a log.
+// Throws for a number that is not a severity of the log.
 void require_level(int level);
 
 }  // namespace treadle::dropin
 
-// There is one, whoever asks, for as long as somebody has it.
+// The only environment; it exists as long as a client holds it.
 struct OrtEnv {
   mutable std::mutex mutex;
   treadle::dropin::Logger logger;

@@ -5,7 +5,7 @@
 
 namespace treadle::dropin {
 
-// Throws where the file cannot be written whole.
+// Throws if the file cannot be written completely.
 void write_file(const std::string& path, const char* bytes, size_t size);
 
 }  // namespace treadle::dropin

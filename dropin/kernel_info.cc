@@ -1,4 +1,4 @@
-// What kernels of a library ask about their node, before and while they run.
+// Questions of a library's kernels about their node, before and while they run.
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ const OrtOpAttr& attribute_of(const OrtKernelInfo* info, const char* name) {
   throw Failure(ORT_INVALID_ARGUMENT, "attribute " + attribute.name + " is no " + wanted);
 }
 
-// A caller without memory asks for the size; one with too little is told it.
+// A caller without memory gets the size; one with too little memory gets an error with the size.
 template <class T>
 void give(const T* from, size_t count, T* out, size_t* size, const char* what) {
   const size_t room = *size;
@@ -39,7 +39,7 @@ void give_text(const std::string& text, char* out, size_t* size, const char* wha
 }
 
 OrtLogger* logger() {
-  return reinterpret_cast<OrtLogger*>(&logger);  // there is one: the environment's
+  return reinterpret_cast<OrtLogger*>(&logger);  // the environment's, the only one
 }
 
 OrtOpAttrType type_of(const OrtOpAttr& attribute) {
@@ -126,7 +126,7 @@ void OpAttr_GetName(const OrtOpAttr* attribute, const char** out) {
   *out = attribute->name.c_str();
 }
 
-// `size` in bytes.
+// `size`: in bytes.
 void ReadOpAttr(const OrtOpAttr* attribute, OrtOpAttrType type, void* data, size_t size, size_t* needed) {
   require(attribute && needed, "an attribute, or where to put its size, is missing");
   const auto copy = [&](const void* from, size_t bytes) {
@@ -185,7 +185,7 @@ void KernelInfoGetAllocator(const OrtKernelInfo*, OrtMemType, OrtAllocator** out
 void KernelInfo_GetLogger(const OrtKernelInfo*, const OrtLogger** out) {
   *out = logger();
 }
-// Whether an input never changes is not known when a kernel is made.
+// When a kernel is made, treadle does not know yet whether an input never changes.
 void KernelInfoGetConstantInput_tensor(const OrtKernelInfo* info, size_t index, int* is_constant,
                                        const OrtValue** out) {
   require(info && index < info->inputs, "the node has no such input");
@@ -209,7 +209,7 @@ void KernelContext_GetOutput(OrtKernelContext* context, size_t index, const int6
   *out = context->output(index, dims, rank);
 }
 void KernelContext_GetGPUComputeStream(const OrtKernelContext*, void** out) {
-  *out = nullptr;  // as onnxruntime answers on the CPU
+  *out = nullptr;  // as in onnxruntime on the CPU
 }
 void KernelContext_GetLogger(const OrtKernelContext*, const OrtLogger** out) {
   *out = logger();
@@ -224,7 +224,7 @@ void KernelContext_GetScratchBuffer(const OrtKernelContext* context, const OrtMe
   auto& scratch = const_cast<OrtKernelContext*>(context)->scratch;
   *out = scratch.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
-// One part after the other: the threads of a run share its nodes, and a node of a library's is one of these.
+// Runs the parts one after the other: the threads of a run work on its nodes, and a library's node has one of them.
 void KernelContext_ParallelFor(const OrtKernelContext*, void (*fn)(void*, size_t), size_t total, size_t, void* data) {
   require(fn, "KernelContext_ParallelFor: argument 2 (void (*)(void*, size_t)) is NULL");
   for (size_t i = 0; i < total; ++i) fn(data, i);

@@ -16,7 +16,7 @@ void* allocate_aligned(OrtAllocator*, size_t size) {
   return std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-// Every allocator is this one.
+// The class of all allocators.
 struct CpuAllocator : OrtAllocator {
   CpuAllocator() : OrtAllocator{} {
     version = 25;
@@ -146,12 +146,12 @@ void CreateAllocator(const OrtSession*, const OrtMemoryInfo* memory, OrtAllocato
   *out = new CpuAllocator;
 }
 
-// All of ours are CpuAllocator; the default one stays.
+// All allocators are CpuAllocators; the default one is never freed.
 void ReleaseAllocator(OrtAllocator* allocator) {
   if (allocator != cpu_allocator()) delete static_cast<CpuAllocator*>(allocator);
 }
 
-// Sessions of treadle plan their memory themselves: a shared arena would change nothing.
+// Sessions of treadle plan their own memory, so a shared arena has no effect.
 void CreateAndRegisterAllocator(OrtEnv*, const OrtMemoryInfo* memory, const OrtArenaCfg*) {
   require_cpu(memory);
 }
@@ -184,7 +184,7 @@ void ReleaseSharedAllocator(OrtEnv*, const OrtEpDevice*, OrtDeviceMemoryType) {}
 
 }  // namespace treadle::dropin
 
-// What the memory of a shared arena would look like; nobody asks for more than to keep it.
+// Settings of a shared arena, which are not used.
 struct OrtArenaCfg {};
 
 namespace treadle::dropin::api {

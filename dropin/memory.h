@@ -1,4 +1,4 @@
-// Where memory is (always the processor's), and the allocator that clients take memory from.
+// Descriptions of memory (always the processor's), and the allocator from which clients get memory.
 #pragma once
 
 #include <string_view>
@@ -22,10 +22,10 @@ inline constexpr const char* kCpu = "Cpu";
 
 const OrtMemoryInfo& cpu_memory();
 OrtAllocator* cpu_allocator();
-// Throws for another device's memory.
+// Throws for memory of another device.
 void require_cpu(const OrtMemoryInfo* memory);
 
-// Memory of the client's allocator.
+// Allocates from the client's allocator.
 void* allocate(OrtAllocator* allocator, size_t bytes);
 char* copy_text(OrtAllocator* allocator, std::string_view text);
 

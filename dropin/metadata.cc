@@ -1,4 +1,4 @@
-// What a model says about itself.
+// Metadata of a model.
 
 #include <cstdlib>
 #include <limits>
@@ -8,7 +8,7 @@
 
 struct OrtModelMetadata {
   std::string producer, graph_name, graph_description, domain, description;
-  int64_t version = std::numeric_limits<int64_t>::max();  // of models that say none
+  int64_t version = std::numeric_limits<int64_t>::max();  // for a model without a version
   OrtKeyValuePairs properties;
 };
 
@@ -64,7 +64,7 @@ void ModelMetadataGetVersion(const OrtModelMetadata* metadata, int64_t* out) {
   *out = metadata->version;
 }
 
-// A key that is not there is no error: its value is none.
+// An unknown key is not an error: its value is NULL.
 void ModelMetadataLookupCustomMetadataMap(const OrtModelMetadata* metadata, OrtAllocator* allocator, const char* key,
                                           char** out) {
   const std::string* const value = metadata->properties.find(key);

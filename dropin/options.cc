@@ -17,7 +17,7 @@ EngineOptions no_options() {
   return {options, treadle_options_free};
 }
 
-// The length with its zero byte where there is no room yet; otherwise what was asked for.
+// Without a buffer, returns the length with the zero byte; otherwise copies the text.
 void give_sized(const std::string& text, char* out, size_t* size) {
   const size_t needed = text.size() + 1;
   if (out && *size < needed) {
@@ -60,7 +60,7 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
   const int wanted = own_threads || !environment ? threads : environment->threads;
   check(treadle_options_set(made.get(), "threads", std::to_string(wanted).c_str()));
   check(treadle_options_set(made.get(), "optimize", level == ORT_DISABLE_ALL ? "0" : "1"));
-  check(treadle_options_set(made.get(), "loop_condition", "obeyed"));  // as onnxruntime
+  check(treadle_options_set(made.get(), "loop_condition", "obeyed"));  // as in onnxruntime
   for (const auto& [name, size] : sizes) check(treadle_options_set_dimension(made.get(), name.c_str(), size));
   for (const auto& [word, size] : denoted_sizes) {
     check(treadle_options_set_denoted_dimension(made.get(), word.c_str(), size));
@@ -93,7 +93,7 @@ namespace treadle::dropin::api {
 
 namespace {
 
-// -1: that of the environment.
+// -1: the environment's severity.
 void require_severity(int severity) {
   if (severity != -1) require_level(severity);
 }
@@ -121,7 +121,7 @@ void SetIntraOpNumThreads(OrtSessionOptions* options, int threads) {
   options->threads = std::max(threads, 0);  // 0 and less: as many as processors
 }
 
-// Threads share the work of operators; which nodes may run at the same time treadle finds itself.
+// Threads share the work of operators; treadle itself finds nodes that can run at the same time.
 void SetInterOpNumThreads(OrtSessionOptions*, int) {}
 
 void SetSessionExecutionMode(OrtSessionOptions* options, ExecutionMode mode) {
@@ -144,7 +144,7 @@ void SetSessionGraphOptimizationLevel(OrtSessionOptions* options, GraphOptimizat
   options->level = level;
 }
 
-// Memory is planned before a run and kept for the next, whatever these say.
+// Memory is planned before a run and kept for the next, whatever the setting.
 void EnableMemPattern(OrtSessionOptions* options) {
   options->memory_pattern = true;
 }
@@ -157,7 +157,7 @@ void GetMemPatternEnabled(const OrtSessionOptions* options, int* out) {
 void EnableCpuMemArena(OrtSessionOptions*) {}
 void DisableCpuMemArena(OrtSessionOptions*) {}
 
-// Results are the same however many threads there are.
+// Results do not depend on the number of threads in any case.
 void SetDeterministicCompute(OrtSessionOptions*, bool) {}
 
 void DisablePerSessionThreads(OrtSessionOptions* options) {
@@ -255,7 +255,7 @@ void SessionOptionsAppendExecutionProvider(OrtSessionOptions*, const char* name,
                   "': treadle runs on the processor (CPUExecutionProvider)");
 }
 
-// There is one device to select.
+// There is only one device to select.
 void SessionOptionsSetEpSelectionPolicy(OrtSessionOptions*, OrtExecutionProviderDevicePolicy) {}
 
 // --- options of runs

@@ -20,7 +20,7 @@ struct OrtSessionOptions {
   OrtSessionOptions(const OrtSessionOptions& other);
   OrtSessionOptions& operator=(const OrtSessionOptions&) = delete;
 
-  // As treadle takes them; `environment` may be nullptr.
+  // As options of treadle; `environment` may be nullptr.
   treadle::dropin::EngineOptions engine(const OrtEnv* environment) const;
   const std::string* entry(const char* key) const { return entries.find(key); }
 
@@ -37,9 +37,9 @@ struct OrtSessionOptions {
   OrtKeyValuePairs entries;
   std::vector<std::pair<std::string, int64_t>> sizes, denoted_sizes;
   std::map<std::string, OrtValue> initializers;
-  std::map<std::string, std::string_view> files;  // of external data: the client's bytes
+  std::map<std::string, std::string_view> files;  // external data; the bytes are the client's
   std::vector<const OrtCustomOpDomain*> domains;  // of operators; the client's, read when a session is made
-  // Stops the sessions that are being made with these options. Copies of the options share it.
+  // Stops the making of sessions with these options. Copies of the options share it.
   std::shared_ptr<std::atomic<bool>> load_cancelled;
 };
 
@@ -51,5 +51,5 @@ struct OrtRunOptions {
   int verbosity = 0;
   int severity = -1;
   OrtKeyValuePairs entries;
-  mutable std::atomic<bool> has_untold{false};  // entries that no run has warned about yet
+  mutable std::atomic<bool> has_untold{false};  // there are entries that no run has warned about yet
 };

@@ -1,4 +1,4 @@
-// Texts by name, in the order in which they were added.
+// Texts by name, in order of their addition.
 #pragma once
 
 #include <string_view>
@@ -42,5 +42,5 @@ struct OrtKeyValuePairs {
   OrtKeyValuePairs& operator=(const OrtKeyValuePairs&) = delete;
 
   std::vector<std::string> keys, values;
-  std::vector<const char*> key_texts, value_texts;  // what clients see of them
+  std::vector<const char*> key_texts, value_texts;  // the arrays that clients get
 };

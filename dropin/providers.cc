@@ -1,4 +1,4 @@
-// The one execution provider, and the one device that it runs on.
+// The only execution provider, and its only device.
 
 #include <cstring>
 #include <memory>

@@ -9,7 +9,7 @@ namespace treadle::dropin {
 
 namespace {
 
-// Entries that may have any value. A key that ends with a point stands for all keys that begin so.
+// Entries that may have any value. A key that ends with a point stands for all keys with this prefix.
 constexpr std::string_view kQuietOfSessions[] = {
     kFolder,
     // how a file is read
@@ -47,7 +47,7 @@ bool lists(const std::string_view (&entries)[kCount], std::string_view key) {
 }  // namespace
 
 bool is_quiet(Owner owner, std::string_view key, std::string_view value) {
-  if (value.empty() || value == "0") return true;  // asks for nothing
+  if (value.empty() || value == "0") return true;  // the entry requests nothing
   if (owner == Owner::kRun) return lists(kQuietOfRuns, key);
   return key.starts_with(kOwnPrefix) || lists(kQuietOfSessions, key) || (key == kSaveFormat && value == "ONNX");
 }

@@ -1,4 +1,4 @@
-// Which configuration entries a program may set without being told anything. The Python package asks as well.
+// The configuration entries that cause no warning. The Python package uses the same list.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,7 @@ namespace treadle::dropin {
 
 enum class Owner { kSession, kRun };
 
-// Whether treadle does what the entry of a session or of a run asks for, or nothing that a program can see depends on
-// it.
+// Whether treadle does what the entry requests, or the entry has no effect that a program can see.
 bool is_quiet(Owner owner, std::string_view key, std::string_view value);
 
 }  // namespace treadle::dropin

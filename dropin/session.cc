@@ -25,7 +25,7 @@ Logger logger_of(const OrtEnv* environment, const OrtSessionOptions& options) {
   return logger;
 }
 
-// `open` makes treadle's session, which a profile calls `loading`.
+// `open` makes treadle's session; `loading` is the name of this event in a profile.
 template <class Open>
 OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* given, const char* loading,
                          const Open& open) {
@@ -83,7 +83,7 @@ OrtSession* open_bytes(const OrtEnv* environment, const void* bytes, size_t size
   });
 }
 
-// What the results of a run are written to.
+// The places for the results of a run.
 class Results {
  public:
   Results(OrtValue** outputs, size_t count) : outputs_(outputs), handles_(count), memory_(count) {
@@ -130,7 +130,7 @@ class Results {
 
   OrtValue** outputs_;
   std::vector<treadle_value*> handles_;
-  std::vector<const void*> memory_;  // where the values that were given have their contents
+  std::vector<const void*> memory_;  // where the given values have their contents
 };
 
 }  // namespace
@@ -179,7 +179,7 @@ void OrtSession::run(const OrtRunOptions* run_options, const char* const* names,
   results.keep(output_names);
 }
 
-// Packed weights are shared by all sessions of a model; a container adds nothing.
+// All sessions of a model share packed weights, so a container adds nothing.
 struct OrtPrepackedWeightsContainer {};
 
 namespace treadle::dropin::api {
@@ -238,7 +238,7 @@ void Run(OrtSession* session, const OrtRunOptions* options, const char* const* n
   session->run(options, names, inputs, count, output_names, output_count, outputs);
 }
 
-// The arrays stay the client's until the callback has been called.
+// The arrays have to stay valid until the callback is called.
 void RunAsync(OrtSession* session, const OrtRunOptions* options, const char* const* names,
               const OrtValue* const* inputs, size_t count, const char* const* output_names, size_t output_count,
               OrtValue** outputs, RunAsyncCallbackFn callback, void* user_data) {

@@ -1,4 +1,4 @@
-// Sessions: treadle's, and what clients ask about them.
+// Sessions of treadle, and the functions that ask about them.
 #pragma once
 
 #include "options.h"
@@ -7,7 +7,7 @@
 struct OrtSession {
   using Engine = std::unique_ptr<treadle_session, void (*)(treadle_session*)>;
 
-  // What loading asks whether it shall go on; planning for later runs does not.
+  // Decides whether loading goes on. Planning in later runs does not ask.
   struct Loading {
     std::shared_ptr<std::atomic<bool>> cancelled;
     std::atomic<bool> ended{false};
@@ -19,7 +19,7 @@ struct OrtSession {
   treadle::dropin::Logger logger;
   std::unique_ptr<treadle::dropin::Trace> trace;
 
-  // Values of results: where `outputs[i]` is given it is written in place; else a new value.
+  // Runs the model. A given `outputs[i]` is overwritten in place; otherwise it becomes a new value.
   void run(const OrtRunOptions* run_options, const char* const* names, const OrtValue* const* inputs, size_t count,
            const char* const* output_names, size_t output_count, OrtValue** outputs) const;
 };

@@ -1,4 +1,4 @@
-// Statuses: a number of onnxruntime's and a message.
+// A status: an error number of onnxruntime and a message.
 
 #include <memory>
 #include <new>
@@ -14,7 +14,7 @@ namespace treadle::dropin {
 
 namespace {
 
-// There is always memory to say that there is none.
+// Made without an allocation, to report that there is no memory.
 OrtStatus* out_of_memory() {
   static OrtStatus status{ORT_FAIL, "out of memory"};
   return &status;

@@ -1,4 +1,4 @@
-// The one table of functions, and the two symbols by which programs come to it.
+// The table of functions, and the two symbols by which programs reach it.
 
 #include <array>
 #include <cstdio>
@@ -14,9 +14,10 @@ namespace treadle::dropin {
 
 namespace {
 
-// Programs read the numbers of the version; what follows them is for people.
+// Programs parse the numbers of the version; the text behind them is for people.
 constexpr uint32_t kNewestVersion = table_version(kOnnxruntimeVersion);
-// Programs that were built for a few versions more get the table as well. They mostly call functions that it has.
+// A program that was built for one of the next few versions also gets the table: mostly it calls functions that the
+// table has.
 constexpr uint32_t kNewestServed = kNewestVersion + 16;
 const char* version_text() {
   static const std::string text = kOnnxruntimeVersion + std::string("+treadle.") + treadle_version();
@@ -25,7 +26,7 @@ const char* version_text() {
 
 struct Description {
   const char* name;
-  const char* parameters;  // their types
+  const char* parameters;  // its parameters' types, as text
 };
 constexpr Description kDescriptions[] = {
 #define X(how, name, result, ...) {#name, #__VA_ARGS__},
@@ -44,7 +45,7 @@ enum Position : size_t {
                      std::string(description.name) + ": " + say_missing(description.parameters, argument));
 }
 
-// Arguments that programs leave out in onnxruntime as well: names for a log, and handles that nobody has to take.
+// Arguments that may also be NULL in onnxruntime: names for a log, and handles that a caller need not take.
 consteval unsigned optional_arguments(size_t entry) {
   constexpr std::pair<size_t, unsigned> kOptional[] = {
       {kAtCreateEnv, 2},
@@ -61,7 +62,7 @@ consteval unsigned optional_arguments(size_t entry) {
   return 0;
 }
 
-// An entry around a function that throws.
+// Wraps a function that throws.
 template <size_t kEntry, auto kFunction>
 struct Entry;
 template <size_t kEntry, class Result, class... Parameters, Result (*kFunction)(Parameters...)>
@@ -76,7 +77,7 @@ struct Entry<kEntry, kFunction> {
       return status_of_exception();
     }
   }
-  // One that has no way to say what failed.
+  // For a function that cannot report an error.
   static Result gives_nothing_on_failure(Parameters... parameters) noexcept {
     try {
       if (!missing_argument<optional_arguments(kEntry)>(parameters...)) return kFunction(parameters...);
@@ -117,7 +118,7 @@ constexpr OrtApi kKnown = {
 #undef TREADLE_ENTRY_refused
 };
 
-// What later versions put behind the entries of kNewestVersion.
+// Takes the place of entries that later versions add behind those of kNewestVersion.
 [[gnu::cold]] OrtStatus* refuse_unknown(size_t entry) {
   return make_status(ORT_NOT_IMPLEMENTED, "function " + std::to_string(entry) +
                                               " of onnxruntime's C API is not among those of version " +
@@ -163,7 +164,7 @@ const OrtApiBase* OrtGetApiBase() {
   return &treadle::dropin::kBase;
 }
 
-// Its results are those of the only provider that there is.
+// Does nothing: the CPU is the only provider.
 OrtStatus* OrtSessionOptionsAppendExecutionProvider_CPU(OrtSessionOptions*, int) {
   return nullptr;
 }

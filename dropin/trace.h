@@ -1,4 +1,4 @@
-// What a session that profiles writes down.
+// The profile of a session.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace treadle::dropin {
 // Nanoseconds of the steady clock.
 int64_t steady_ns();
 
-// Loading, runs, and the nodes of runs, as onnxruntime's profiler writes them. Written when the session is asked to end
-// it, or else when it goes.
+// Events of loading, runs, and the nodes of runs, in the format of onnxruntime's profiler. Written when the session is
+// told to end profiling, or is freed.
 class Trace {
  public:
   explicit Trace(std::string prefix);
@@ -21,12 +21,12 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   uint64_t start_ns() const { return start_ns_; }
-  // Of the steady clock, as the times of `add` are.
+  // In nanoseconds of the steady clock, as the times of `add`.
   int64_t origin_ns() const { return origin_ns_; }
   void add(const char* name, int64_t begin_ns, int64_t end_ns);
   // A JSON array of events.
   void add_nodes(std::string_view events);
-  // The name of the file.
+  // Returns the name of the file.
   std::string write();
 
  private:

@@ -109,7 +109,7 @@ void GetOnnxTypeFromTypeInfo(const OrtTypeInfo* type, ONNXType* out) {
   *out = type->kind;
 }
 
-// What the specification calls a denotation of types; sizes of inputs are all that treadle reads of it.
+// Denotations of types, which treadle does not read: it reads only those of inputs' sizes.
 void GetDenotationFromTypeInfo(const OrtTypeInfo*, const char** const denotation, size_t* length) {
   *denotation = "";
   *length = 0;
@@ -135,7 +135,7 @@ void ReleaseTypeInfo(OrtTypeInfo* type) {
   delete type;
 }
 
-// Maps and sequences are only seen as parts of a type, which frees them.
+// Clients see maps and sequences only as parts of a type, which frees them.
 void ReleaseMapTypeInfo(OrtMapTypeInfo*) {}
 void ReleaseSequenceTypeInfo(OrtSequenceTypeInfo*) {}
 
@@ -151,7 +151,7 @@ void SetTensorElementType(OrtTensorTypeAndShapeInfo* info, ONNXTensorElementData
   info->element = element;
 }
 
-// A size that has a name or is not known is negative: -1, and -2 from onnxruntime's C++ header.
+// A size that has a name or is unknown is negative: -1, or -2 from onnxruntime's C++ header.
 void SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dims, size_t count) {
   require(info && (dims || count == 0), "a description of a tensor, or its sizes, are missing");
   info->dims.assign(dims, dims + count);

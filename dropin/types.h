@@ -1,4 +1,4 @@
-// What a value or an input is: element, sizes, what sequences, maps and optionals hold.
+// Types of values and inputs: elements, sizes, contents of sequences, maps and optionals.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 struct OrtTensorTypeAndShapeInfo {
   int element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   bool has_shape = true;
-  std::vector<int64_t> dims{};         // -1: not known
-  std::vector<std::string> symbols{};  // "" where a size has no name
+  std::vector<int64_t> dims{};         // -1: unknown
+  std::vector<std::string> symbols{};  // "" for a size without a name
 
-  int64_t count() const;  // -1: not known
+  int64_t count() const;  // -1: unknown
 };
 
 struct OrtSequenceTypeInfo {
@@ -40,11 +40,11 @@ struct OrtTypeInfo {
 
 namespace treadle::dropin {
 
-// Of the elements, both kinds in one memory.
+// Converts kinds of types, and describes a type.
 ONNXType kind_of(treadle_kind kind);
 OrtTypeInfo describe(const treadle_type* type);
 OrtTensorTypeAndShapeInfo describe_tensor(int element, const int64_t* dims, size_t rank);
-// "float[2,3]", for messages.
+// Such as "float[2,3]", for messages.
 std::string text_of(const OrtTensorTypeAndShapeInfo& info);
 
 }  // namespace treadle::dropin

@@ -132,7 +132,7 @@ Handle share_handle(const treadle_value* value) {
   return own(copy);
 }
 
-// onnxruntime has no values that hold an optional: there is what is in it, or nothing.
+// onnxruntime has no optional values: there are only the contents, or NULL.
 Handle without_optional(Handle value) {
   while (value && treadle_value_kind(value.get()) == TREADLE_OPTIONAL) {
     treadle_value* inner = nullptr;
@@ -153,7 +153,7 @@ const void* data_of(const OrtValue* value) {
   return value->staged ? value->staged->memory() : treadle_tensor_data(tensor);
 }
 
-// A result that is a constant of the model is copied before a client may write it.
+// A result that is a constant of the model is copied before a client may write to it.
 void* data_to_write(OrtValue* value) {
   const treadle_value* const tensor = tensor_in(value);
   if (value->staged) return value->staged->memory();
@@ -338,7 +338,7 @@ void GetTensorData(const OrtValue* value, const void** out) {
 
 void GetTensorSizeInBytes(const OrtValue* value, size_t* out) {
   const treadle_value* const tensor = tensor_in(value);
-  if (value->staged) value->staged->memory();  // refuses texts
+  if (value->staged) value->staged->memory();  // throws for texts
   *out = value->staged ? value->staged->bytes() : treadle_tensor_bytes(tensor);
 }
 
@@ -421,7 +421,7 @@ void GetStringTensorDataLength(const OrtValue* value, size_t* out) {
   for (const std::string& text : texts_in(value)) *out += text.size();
 }
 
-// All of them in one run of bytes, and where each begins.
+// All texts in one array of bytes, and their beginnings.
 void GetStringTensorContent(const OrtValue* value, void* bytes, size_t size, size_t* offsets, size_t count) {
   const std::vector<std::string>& texts = texts_in(value);
   if (count < texts.size()) {
@@ -458,7 +458,7 @@ void GetValueCount(const OrtValue* value, size_t* out) {
   *out = kind == TREADLE_MAP ? 2 : treadle_sequence_size(value->handle.get());
 }
 
-// Of a map 0 is its keys, 1 its values.
+// Of a map, index 0 is the keys and 1 the values.
 void GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** out) {
   size_t count = 0;
   GetValueCount(value, &count);

@@ -1,5 +1,5 @@
-// Values: handles of treadle, and what treadle's handles do not hold: texts that a client writes one by one, and
-// elements of less than a byte, which lie packed in memory here.
+// Values: handles of treadle, and tensors that treadle's handles cannot represent: texts that a client writes one by
+// one, and elements narrower than a byte, which are packed in memory here.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,16 @@ inline Handle own(treadle_value* value) {
   return {value, treadle_value_free};
 }
 
-// A tensor that clients see in another form than treadle does.
+// A tensor whose form for clients differs from treadle's.
 class Staged {
  public:
-  Staged(int element, const int64_t* dims, size_t rank);  // texts, or packed elements in memory of its own
-  Staged(int element, const int64_t* dims, size_t rank, void* memory, size_t bytes);  // packed elements of the client
+  Staged(int element, const int64_t* dims, size_t rank);  // texts, or packed elements in its own memory
+  // Packed elements in the client's memory
+  Staged(int element, const int64_t* dims, size_t rank, void* memory, size_t bytes);
   explicit Staged(const treadle_value* value);
 
   static bool stages(int element) { return element == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING || per_byte(element) > 1; }
-  // Elements in a byte.
+  // Elements per byte.
   static int per_byte(int element);
 
   const OrtTensorTypeAndShapeInfo& info() const { return info_; }
@@ -34,7 +35,7 @@ class Staged {
   size_t bytes() const { return bytes_; }
 
   Handle read() const;
-  // Becomes what `value` holds, which has the same type and sizes.
+  // Takes the contents of `value`, which has the same type and sizes.
   void write(const treadle_value* value);
 
  private:
@@ -54,7 +55,7 @@ struct OrtValue {
       : handle(treadle::dropin::no_handle()), staged(std::move(value)) {}
   // Another handle of the same contents.
   OrtValue share() const;
-  // Another handle of the same memory, which results are written to though the first one is there as well.
+  // Another handle of the same memory, to which results may be written although there is a first handle.
   OrtValue place();
 
   bool is_tensor() const;
@@ -62,12 +63,12 @@ struct OrtValue {
   OrtTensorTypeAndShapeInfo info() const;
 
   treadle::dropin::Handle handle;
-  std::shared_ptr<treadle::dropin::Staged> staged;  // then there is no handle
+  std::shared_ptr<treadle::dropin::Staged> staged;  // if set, there is no handle
 };
 
 namespace treadle::dropin {
 
-// Values as a run reads them; staged ones are read anew for each.
+// Values for a run. A staged value is converted for each run.
 class Feeds {
  public:
   void reserve(size_t count) { values_.reserve(count); }

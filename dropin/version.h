@@ -1,5 +1,5 @@
-// The release of onnxruntime whose names and behaviours treadle offers. Everything else that states the release reads
-// it here; tests/python/test_onnxruntime_version.py holds the files that cannot against it.
+// The release of onnxruntime whose names and behaviours treadle offers. All other code reads it here; for files that
+// cannot, tests/python/test_onnxruntime_version.py compares the release.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace treadle::dropin {
 
 constexpr const char* kOnnxruntimeVersion = "1.32.0";
 
-// The version of the function table that a release brings is its second number.
+// The version of a release's function table is the release's second number.
 constexpr uint32_t table_version(std::string_view release) {
   uint32_t version = 0;
   for (const char digit : release.substr(release.find('.') + 1)) {

@@ -10,7 +10,7 @@ namespace treadle::provider {
 
 namespace {
 
-// What the claim grows to and that `accept` takes replaces the claims that are in it.
+// Grows a claim from `seeds`. If `accept` takes it, it replaces the claims inside of it.
 void claim_from(const Graph& graph, const std::set<size_t>& seeds, const Accept& accept, std::vector<Claim>& claims) {
   std::optional<Claim> grown = Growth(graph, claims).from(seeds);
   if (!grown || !accept(*grown)) return;
@@ -48,7 +48,7 @@ std::set<size_t> all_nodes(const Graph& graph) {
   return nodes;
 }
 
-// Regions, or everything where that saves more.
+// Regions, or the whole graph if that saves more.
 std::vector<std::set<size_t>> candidates(const Graph& graph, const Costs& costs) {
   std::vector<std::set<size_t>> found = regions_of(graph, costs);
   double saved = 0;
@@ -67,7 +67,7 @@ void claim_regions(const Graph& graph, const Settings& settings, const Accept& a
   for (const std::set<size_t>& region : candidates(graph, costs)) {
     if (std::ranges::none_of(region, claimed)) claim_from(graph, region, accept_saving, claims);
   }
-  claim_seeds(graph, settings, accept_saving, claims);  // of regions that treadle does not take whole
+  claim_seeds(graph, settings, accept_saving, claims);  // for regions that treadle does not take whole
 }
 
 }  // namespace

@@ -12,28 +12,28 @@ namespace treadle::provider {
 
 namespace {
 
-// All times are of one thread on a Zen 4 core of some 3.5 GHz (`bench.py provider`, but where a row says otherwise).
+// All times are for one thread on a Zen 4 core of some 3.5 GHz (`bench.py provider`, unless a row says otherwise).
 
-// Of a claim, and of each value that it gives.
+// Per claim, and per value that it returns.
 constexpr double kClaimNs = 900, kOutputNs = 60;
-// Of each byte of an output whose size the model does not say: it is copied.
+// Per byte of an output of unknown size, which is copied.
 constexpr double kCopiedByteNs = 0.1;
-// What a node takes in onnxruntime beside what its kernel computes, and not in treadle.
+// The cost of a node in onnxruntime beside its kernel, which treadle does not have.
 constexpr double kNodeNs = 300;
-// Trips of a loop.
+// Assumed iterations of a loop.
 constexpr double kTrips = 100;
 
 using Name = std::pair<std::string_view, std::string_view>;  // domain and operator
 
 // Units of an operator's work.
 enum class Work {
-  kNode,    // one for each node
+  kNode,    // one per node
   kOutput,  // elements of its first output
   kTreeNodes,
-  kProducts,  // of a convolution: multiplications, where its kernel has several positions and 8 channels or more
+  kProducts,  // multiplications of a convolution whose kernel has several positions and at least 8 channels
 };
 
-// What treadle saves of each unit; below 0: what it takes longer.
+// Nanoseconds that treadle saves per unit; negative: that it takes longer.
 struct Rate {
   Name name;
   Work work;
@@ -46,7 +46,7 @@ constexpr Rate kRates[] = {
     {{kContrib, "FusedConv"}, Work::kProducts, -0.0013},
     {{"", "QLinearConv"}, Work::kProducts, -0.0005},  // `bench.py products8`
     {{kContrib, "QLinearConv"}, Work::kProducts, -0.0005},
-    {{"", "Relu"}, Work::kNode, -kNodeNs},   // part of the node before it in onnxruntime
+    {{"", "Relu"}, Work::kNode, -kNodeNs},   // in onnxruntime, part of the node before it
     {{"", "MaxPool"}, Work::kOutput, -0.3},  // over planes of up to 28 rows
     {{"", "Col2Im"}, Work::kOutput, -0.13},  // `bench.py operators`
     {{kMl, "TreeEnsemble"}, Work::kTreeNodes, 2},
@@ -81,7 +81,7 @@ const OrtOpAttr* attribute_of(const Node& node, std::string_view wanted) {
   return nullptr;
 }
 
-// Whether a node draws the same numbers in each session: onnxruntime draws others than treadle does.
+// Whether a node draws the same random numbers in each session; onnxruntime's differ from treadle's.
 bool has_seed(const Node& node) {
   return attribute_of(node, "seed") != nullptr;
 }
@@ -89,7 +89,7 @@ bool has_seed(const Node& node) {
 double tree_nodes_of(const Node& node) {
   const OrtOpAttr* attribute = attribute_of(node, "nodes_featureids");
   size_t bytes = 0;
-  // Fails where there is anything to read, and then says how much.
+  // This call fails if there is anything to read, and returns the size.
   if (OrtStatus* status = attribute ? ort().ReadOpAttr(attribute, ORT_OP_ATTR_INTS, nullptr, 0, &bytes) : nullptr) {
     ort().ReleaseStatus(status);
   }
@@ -104,7 +104,8 @@ double products_of(const Node& node) {
   constexpr int64_t kManyChannels = 8;
   const size_t weights = node.is("QLinearConv") || node.type == "QLinearConv" ? 3 : 1;
   if (node.inputs.size() <= weights || !node.inputs[weights]) return 0;
-  const std::vector<int64_t> dims = dims_of(type_of(node.inputs[weights]));  // of the output, of the input, positions
+  const std::vector<int64_t> dims = dims_of(type_of(node.inputs[weights]));  // channels of the output, channels of the
+                                                                             // input, positions
   double positions = 1;
   for (size_t i = 2; i < dims.size(); ++i) positions *= static_cast<double>(dims[i]);
   if (positions <= 1 || dims[1] < kManyChannels) return 0;
@@ -130,8 +131,8 @@ double saved_by_kernel(const Node& node) {
   return rate == std::end(kRates) ? 0 : rate->ns * units(node, rate->work);
 }
 
-// Of values that cross between a claim and nodes that stay. onnxruntime keeps images in an order of its own between
-// convolutions and what follows them, and has to leave it for a claim.
+// The cost of values that cross between a claim and other nodes. Between convolutions and the nodes behind them,
+// onnxruntime stores images in an order of its own, which it has to undo for a claim.
 double reordering_ns(const Graph& graph, const Claim& claim) {
   constexpr double kReorderNs = 2000, kElementNs = 0.5;
   constexpr size_t kImageRank = 4;
@@ -152,7 +153,7 @@ double reordering_ns(const Graph& graph, const Claim& claim) {
   return found;
 }
 
-// Of an output: elements of 4 bytes are assumed.
+// Bytes of an output; elements are assumed to take 4 bytes.
 double bytes_copied(const OrtValueInfo* value) {
   const OrtTypeInfo* type = type_of(value);
   return elements_of(type) > 0 ? 0 : 4 * least_elements_of(type);
@@ -173,7 +174,7 @@ double Costs::saved_by(const Graph& graph, const Claim& claim) const {
   return saved;
 }
 
-// Weights as many as the option says save what a claim takes.
+// A recurrent operator with at least as many weights as the option says saves the cost of a claim.
 double Costs::saved_by_recurrence(const Graph& graph, const Node& node) const {
   if (is_single_step(node) && settings_.recurrent_weights > 0) return 0;
   constexpr double kMostOutputs = 3;
@@ -188,7 +189,7 @@ double Costs::saved_by_bodies(const Node& node) const {
     const Graph graph(body);
     for (const Node& inner : graph.nodes) saved += saved_by(graph, inner);
   }
-  return is_loop(node) ? kTrips * saved : saved / 2;  // of an If, one of two branches
+  return is_loop(node) ? kTrips * saved : saved / 2;  // of an If, only one of two branches runs
 }
 
 }  // namespace treadle::provider

@@ -1,4 +1,4 @@
-// What treadle saves of a run when it runs nodes in onnxruntime's place: estimates, from a table of measurements.
+// Estimates of the time that treadle saves by running nodes in place of onnxruntime, from a table of measurements.
 #pragma once
 
 #include "claims.h"
@@ -11,10 +11,10 @@ class Costs {
  public:
   explicit Costs(const Settings& settings) : settings_(settings) {}
 
-  // Nanoseconds of one run, what crossing from one library to the other takes left out. Below 0: treadle takes longer,
-  // or the node should stay where it is for another reason.
+  // Nanoseconds saved per run, without the cost of crossing between the libraries. Negative: treadle takes longer, or
+  // the node should stay for another reason.
   double saved_by(const Graph& graph, const Node& node) const;
-  // Nanoseconds of one run that all nodes save, what crossing takes included.
+  // Nanoseconds saved per run by all nodes of a claim, with the cost of crossing.
   double saved_by(const Graph& graph, const Claim& claim) const;
 
  private:

@@ -1,4 +1,4 @@
-// What onnxruntime finds in this library: the factory of execution providers.
+// The entry points of this library for onnxruntime: the factory of execution providers.
 
 #include "provider.h"
 
@@ -18,7 +18,7 @@ class Factory : public OrtEpFactory {
     OrtEpFactory::CreateEp = create;
     OrtEpFactory::ReleaseEp = [](OrtEpFactory*, OrtEp* provider) { delete static_cast<Provider*>(provider); };
     OrtEpFactory::CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** out) -> OrtStatus* {
-      *out = nullptr;  // values lie in the processor's memory
+      *out = nullptr;  // values are in the processor's memory
       return nullptr;
     };
     OrtEpFactory::IsStreamAware = [](const OrtEpFactory*) { return false; };

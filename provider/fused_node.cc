@@ -93,7 +93,7 @@ void FusedNode::run(OrtKernelContext* context) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const treadle_value* result = results.values[i];
     OrtValue* value = output_of(context, i, treadle_tensor_dims(result), treadle_tensor_rank(result));
-    if (value) copy_to(value, result);  // NULL: nobody asks for it
+    if (value) copy_to(value, result);  // NULL: not requested
   }
 }
 

@@ -115,7 +115,7 @@ Graph::Graph(const OrtGraph* graph) : handle(graph), nodes(read_nodes(graph)) {
 }
 
 void Graph::find_fixed() {
-  std::vector<size_t> open(nodes.size());  // inputs that may differ from run to run
+  std::vector<size_t> open(nodes.size());  // number of inputs that may differ between runs
   std::vector<size_t> found;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const OrtValueInfo* value : nodes[i].inputs) open[i] += value && !is_constant(value);

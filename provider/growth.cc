@@ -67,8 +67,7 @@ bool Growth::close_outputs(const Node& node) {
   return true;
 }
 
-// Takes the nodes that compute the same in every run for the claim alone: treadle computes it once, and packs weights
-// once.
+// Takes nodes whose results are the same in every run and serve the claim alone: treadle computes and packs them once.
 bool Growth::close_fixed(const Node& node) {
   for (const Values* used : {&node.inputs, &node.captured}) {
     for (const OrtValueInfo* value : *used) {
@@ -91,7 +90,7 @@ bool Growth::serves_claim(size_t node) const {
   });
 }
 
-// Takes the nodes that lie on a path from the claim to the claim.
+// Takes the nodes on paths from the claim back to the claim.
 bool Growth::close_paths() {
   const std::set<size_t> later = reachable(behind_);
   for (const size_t node : reachable(before_)) {
@@ -100,7 +99,8 @@ bool Growth::close_paths() {
   return true;
 }
 
-// From the claim, itself not included. Whoever reaches a node of another claim has reached all of it.
+// Nodes reachable from the claim, without its own. A path that reaches a node of another claim reaches all of that
+// claim.
 std::set<size_t> Growth::reachable(const Neighbours& neighbours) const {
   std::set<size_t> found;
   std::vector<size_t> waiting(nodes_.begin(), nodes_.end());

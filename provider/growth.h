@@ -1,4 +1,4 @@
-// A claim from its first node: as many nodes as it takes for only tensors to cross its border, and what computes
+// Grows a claim from its first node: it takes nodes until only tensors cross its border, and nodes that compute
 // constants for the claim alone.
 #pragma once
 
@@ -11,11 +11,11 @@ namespace treadle::provider {
 
 class Growth {
  public:
-  // `claims`: those that are there; a new one takes each whole or not at all.
+  // `claims`: existing ones; a new claim takes each of them whole or not at all.
   Growth(const Graph& graph, const std::vector<Claim>& claims);
 
-  // Nothing: a node that would have to be in the claim is another provider's, or a value that is no tensor comes from
-  // outside of the graph or goes there.
+  // No value: a node that the claim needs belongs to another provider, or a value that is not a tensor enters or leaves
+  // the graph.
   std::optional<Claim> from(const std::set<size_t>& seeds);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 Host opened;
 
-// Never EP_FAIL: with that one onnxruntime's Python package prints the error, gives up the provider and goes on.
+// Never EP_FAIL: with that code, onnxruntime's Python package prints the error, drops the provider and goes on.
 OrtErrorCode number_of(treadle_code code) {
   switch (code) {
     case TREADLE_INVALID_ARGUMENT:

@@ -1,4 +1,4 @@
-// The onnxruntime that has opened this library: its functions, its statuses, and what its version can do.
+// The onnxruntime that has opened this library: its functions, its statuses, and the abilities of its version.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace treadle::provider {
 
-constexpr uint32_t kOldestVersion = 23;  // of onnxruntime's interface: the first that opens such libraries
+constexpr uint32_t kOldestVersion = 23;  // version of onnxruntime's interface: the first with such libraries
 
 struct Host {
   const OrtApi* api = nullptr;
   const OrtEpApi* ep_api = nullptr;
-  int release = 0;  // 32 of "1.32.0"
+  int release = 0;  // 32 for "1.32.0"
 
-  // Older ones have no entry for these questions in their tables.
+  // Older versions lack the entries for these questions.
   bool tells_unknown_rank() const { return release >= 24; }
   bool lends_sizes() const { return release >= 27; }
-  // A fused node has the values that bodies capture as inputs.
+  // Whether a fused node has the values that bodies capture as inputs.
   bool wires_captures() const { return release >= 27; }
-  // Constants of a branch that onnxruntime moves out of its If point to memory that it has freed.
+  // Whether constants of a branch that onnxruntime moves out of its If point to freed memory.
   bool loses_constants_of_branches() const { return release >= 24 && release <= 27; }
-  // A body knows its node, and claims in different graphs of one model get different names.
+  // Whether a body knows its node, and claims in different graphs of one model get different names.
   bool tells_graphs_apart() const { return release >= 24; }
 };
 
@@ -41,11 +41,11 @@ struct Failure : std::runtime_error {
   OrtErrorCode code;
 };
 
-// Throw what onnxruntime or treadle says, if anything; free the status.
+// Throw the error of a status of onnxruntime or treadle, if it is one; free the status.
 void check(OrtStatus* status);
 void check(treadle_status* status);
 
-// Of the exception that is being handled.
+// A status for the exception that is being handled.
 OrtStatus* status_of_exception(const OrtApi& api) noexcept;
 
 template <class Action>
@@ -58,7 +58,7 @@ OrtStatus* guarded(Action action) noexcept {
   }
 }
 
-// A list that onnxruntime gives as a count and a function that fills an array.
+// A list that onnxruntime returns by a function for the count and a function that fills an array.
 template <class Element, class Owner>
 std::vector<Element> list_of(OrtStatus* (*count)(const Owner*, size_t*),
                              OrtStatus* (*fill)(const Owner*, Element*, size_t), const Owner* owner) {

@@ -1,5 +1,5 @@
-// What onnxruntime calls in a library of execution providers, and the few functions that such a library calls back: the
-// part of onnxruntime's binary interface that programs never meet. The rest is dropin/abi.h.
+// The functions of a library of execution providers that onnxruntime calls, and the few that the library calls back.
+// Programs never use this part of onnxruntime's binary interface; the rest is in dropin/abi.h.
 #pragma once
 
 #include "dropin/abi.h"
@@ -23,7 +23,7 @@ struct OrtNodeComputeInfo {
   void (*ReleaseState)(OrtNodeComputeInfo* self, void* state);
 };
 
-// The first of its functions; onnxruntime's table goes on.
+// The first functions of the table; onnxruntime's table has more.
 struct OrtEpApi {
   OrtStatus* (*CreateEpDevice)(OrtEpFactory* factory, const OrtHardwareDevice* device, const OrtKeyValuePairs* metadata,
                                const OrtKeyValuePairs* options, OrtEpDevice** out);
@@ -32,7 +32,7 @@ struct OrtEpApi {
                                                   size_t count, const OrtNodeFusionOptions* options);
 };
 
-// onnxruntime reads as many members as `ort_version_supported` has; a NULL among the others is its default.
+// onnxruntime reads the members that version `ort_version_supported` has. For a NULL member it uses its default.
 struct OrtEp {
   uint32_t ort_version_supported;
   const char* (*GetName)(const OrtEp* self);

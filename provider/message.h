@@ -1,4 +1,4 @@
-// Protobuf messages, as far as writing a model takes them.
+// A writer of protobuf messages, as far as models need it.
 #pragma once
 
 #include <bit>

@@ -11,7 +11,7 @@ namespace treadle::provider {
 
 namespace {
 
-// Numbers of fields in onnx.proto.
+// Field numbers of onnx.proto.
 namespace field {
 constexpr int kIrVersion = 1, kModelGraph = 7, kOpsetImport = 8, kOpsetDomain = 1, kOpsetVersion = 2;
 constexpr int kGraphNode = 1, kGraphName = 2, kGraphInitializer = 5, kGraphInput = 11, kGraphOutput = 12;
@@ -50,7 +50,7 @@ Message tensor_message(const OrtValue* tensor, const std::string& name) {
 template <class Element>
 std::vector<Element> contents_of(const OrtOpAttr* attribute, OrtOpAttrType type) {
   size_t bytes = 0;
-  // Fails where there is anything to read, and then says how much.
+  // This call fails if there is anything to read, and returns the size.
   if (OrtStatus* status = ort().ReadOpAttr(attribute, type, nullptr, 0, &bytes)) ort().ReleaseStatus(status);
   std::vector<Element> elements(bytes / sizeof(Element));
   if (bytes) check(ort().ReadOpAttr(attribute, type, elements.data(), bytes, &bytes));
@@ -65,7 +65,7 @@ void write_tensor(Message& message, const OrtOpAttr* attribute) {
   message.integer(field::kAttributeKind, kTensor);
 }
 
-// Texts lie one after the other, each with a zero byte at its end.
+// Writes texts that follow each other, each with a zero byte at its end.
 void write_texts(Message& message, const std::vector<char>& characters) {
   for (size_t at = 0; at < characters.size(); at += std::strlen(&characters[at]) + 1) {
     message.text(field::kAttributeTexts, &characters[at]);
@@ -125,10 +125,10 @@ Message value_message(const OrtValueInfo* value, Message (*type)(const OrtTypeIn
   return message;
 }
 
-// The contents of a constant, as they can be read.
+// The contents of a constant, if they can be read.
 Message constant_message(const OrtValue* contents, const std::string& name) {
-  constexpr std::string_view kMoved = "_if_";  // begins the names of what stood in a branch
-  constexpr size_t kHeldByGraph = 127;         // bytes; larger constants lie elsewhere
+  constexpr std::string_view kMoved = "_if_";  // prefix of the names of values that were moved out of a branch
+  constexpr size_t kHeldByGraph = 127;         // in bytes; larger constants are stored elsewhere
   size_t bytes = 0;
   if (host().loses_constants_of_branches() && name.starts_with(kMoved)) {
     check(ort().GetTensorSizeInBytes(contents, &bytes));
@@ -168,7 +168,7 @@ Message node_message(const Node& node) {
   return message;
 }
 
-// Of a body its own constants only: those that it captures stand in the graph around all bodies.
+// Has only the body's own constants: captured ones are in the graph around all bodies.
 Message body_message(const OrtGraph* body) {
   Message message;
   for (const Node& node : read_nodes(body)) message.message(field::kGraphNode, node_message(node));
@@ -183,7 +183,7 @@ Message body_message(const OrtGraph* body) {
   return message;
 }
 
-// Values that the nodes take from elsewhere, each once.
+// Values that the nodes take from other nodes, each once.
 Values border_of(std::span<const Node* const> nodes) {
   std::set<std::string> known;
   for (const Node* node : nodes) {

@@ -10,7 +10,7 @@ namespace treadle::provider {
 
 namespace {
 
-// Captured values that one of the nodes makes, or takes as an input as well, are there without further ado.
+// A captured value is available if one of the nodes makes it, or takes it as an input as well.
 void require_known_captures(const std::vector<const Node*>& nodes) {
   std::set<std::string> known;
   for (const Node* node : nodes) {
@@ -55,7 +55,7 @@ std::vector<std::string> Provider::names_of(const Values& values) {
   return names;
 }
 
-// onnxruntime asks for bodies before it asks for the graph around them.
+// onnxruntime asks about bodies before it asks about the graph around them.
 void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
   if (settings_.wants_context)
     return warn(logger_, "nothing is taken: EPContext nodes (ep.context_enable) are not made");
@@ -90,22 +90,22 @@ bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& no
   }
 }
 
-// Costs speak for claims that take nodes around a loop as well. Before onnxruntime 1.27 such a claim may have to, since
-// what its body captures is in it: a body is looked through for loops alone, as is a graph that may be one.
+// By costs, claims also take nodes around a loop. Before onnxruntime 1.27 the claim must contain the values that its
+// body captures. So in a body, and in a graph that may be one, only loops are claimed then.
 Claiming Provider::claiming_in(const Graph& graph) const {
   const bool costs = host().wires_captures() || (host().tells_graphs_apart() && !parent_of(graph.handle));
   return costs || settings_.claiming == Claiming::kAll ? settings_.claiming : Claiming::kLoops;
 }
 
-// onnxruntime 1.23 numbers the claims of every graph of a model from 0, under one name, and fails where two are alike:
-// one graph of a model has claims then, the outermost where it can be told.
+// onnxruntime 1.23 numbers the claims of every graph of a model from 0, under one name, and fails if two are alike.
+// Then only one graph of a model has claims; the outermost, if it can be recognised.
 bool Provider::is_out_of_names(const Graph& graph) const {
   return !host().tells_graphs_apart() && (has_claims_ || graph.looks_like_body());
 }
 
-// The node that the graph is a body of will be claimed, alone or with the graph around it. onnxruntime shows that node
-// alone, not that graph: of a node that takes or gives other values than tensors, it is assumed that its claim can grow
-// until only tensors cross.
+// Whether the node whose body the graph is will be claimed, alone or with the graph around it. onnxruntime shows only
+// that node, not its graph. If the node takes or gives values other than tensors, its claim is assumed to grow until
+// only tensors cross its border.
 bool Provider::is_left_to_outer(const Graph& graph) {
   const OrtNode* handle = parent_of(graph.handle);
   if (!handle) return false;

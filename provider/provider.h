@@ -21,7 +21,7 @@ class Provider : public OrtEp {
   void compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeComputeInfo** out);
   static std::vector<std::string> names_of(const Values& values);
   std::vector<Claim> claims_of(const Graph& graph);
-  // Whether a session takes the nodes. Says why not.
+  // Whether a session takes the nodes. Logs the reason if not.
   bool accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs, ModelFor purpose);
   Claiming claiming_in(const Graph& graph) const;
   bool is_left_to_outer(const Graph& graph);
@@ -32,7 +32,7 @@ class Provider : public OrtEp {
   Threads threads_;
   const OrtLogger* logger_;
   bool has_claims_ = false;
-  // Outputs of claims in bodies. Where a claim is compiled, onnxruntime does not say whether its graph is a body.
+  // Outputs of claims in bodies. When a claim is compiled, onnxruntime does not say whether its graph is a body.
   std::set<std::vector<std::string>> in_bodies_;
 };
 

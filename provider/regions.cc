@@ -18,8 +18,8 @@ class Regions {
     }
   }
 
-  // A node is in the same region as the nodes before it, unless a node in between is in none: a region's number counts
-  // how often paths have left regions. Nodes stand in an order in which they can run.
+  // Nodes connected by a path are in the same region, unless the path passes a node outside of all regions: a node's
+  // number counts how often paths to it have left regions. Nodes are in an order in which they can run.
   std::vector<std::set<size_t>> sets() const {
     std::vector<size_t> number(inside_.size());
     std::vector<std::set<size_t>> found;
@@ -36,7 +36,7 @@ class Regions {
   }
 
  private:
-  // Takes nodes out whose values would cross a border that they cannot cross; false: there was none.
+  // Removes nodes whose values would cross a border although they cannot; false: there was none.
   bool leave_crossing() {
     bool left = false;
     for (size_t i = 0; i < inside_.size(); ++i) {
@@ -78,7 +78,7 @@ class Regions {
   }
 
   const Graph& graph_;
-  std::vector<bool> inside_;  // nodes that some region has
+  std::vector<bool> inside_;  // nodes that are in a region
 };
 
 }  // namespace

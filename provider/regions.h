@@ -1,4 +1,4 @@
-// Regions of a graph: nodes that treadle runs no slower than onnxruntime, with nothing in between that it does.
+// Regions of a graph: nodes that treadle runs no slower than onnxruntime, with no other nodes in between.
 #pragma once
 
 #include <set>
@@ -9,8 +9,8 @@
 
 namespace treadle::provider {
 
-// Sets of nodes, each of which can be a claim; paths lead from a set to later ones only. No node is in one that would
-// take a value other than a tensor from outside of it, or give one to the outside.
+// Sets of nodes, each of which can be a claim. Paths lead from a set to later sets only. No node is included that would
+// pass a value other than a tensor across the border of its set.
 std::vector<std::set<size_t>> regions_of(const Graph& graph, const Costs& costs);
 
 }  // namespace treadle::provider

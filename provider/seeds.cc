@@ -9,7 +9,7 @@ namespace treadle::provider {
 
 namespace {
 
-// The weights of a recurrent operator, of the input and of the state; NULL: left out.
+// The weights of a recurrent operator for input and state; NULL: left out.
 std::array<const OrtValueInfo*, 2> weights_of(const Node& node) {
   const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : nullptr; };
   return {input(1), input(2)};

@@ -1,5 +1,5 @@
-// treadle's sessions of claimed nodes. A session is opened when the nodes are claimed, so that a claim is sure, and
-// used when onnxruntime has accepted the claim.
+// treadle's sessions for claims. A session is opened when the nodes are claimed, to be sure that treadle takes them,
+// and used if onnxruntime accepts the claim.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ class Sessions {
  public:
   explicit Sessions(const Settings& settings) : settings_(settings) {}
 
-  // Throws what treadle says about a model that it does not take. The same model gives the same session.
+  // Throws treadle's error if it refuses the model. The same model gives the same session.
   Session open(const std::string& model);
-  // The same for a caller who keeps it and asks once.
+  // The same for a caller that keeps the session.
   Session take(const std::string& model);
-  // What nobody uses is closed.
+  // Closes unused sessions.
   void forget() { opened_.clear(); }
 
  private:
-  // A model is told by its length and a hash: its bytes are a copy of all weights.
+  // A model is identified by its length and a hash: its bytes would be a copy of all weights.
   using Key = std::pair<size_t, size_t>;
   static Key key_of(const std::string& model) { return {model.size(), std::hash<std::string>{}(model)}; }
 

@@ -41,9 +41,9 @@ Claiming claiming_of(const std::string& value) {
 }  // namespace
 
 Settings::Settings(const OrtSessionOptions* options) : engine(no_options()) {
-  // Until the first run tells how many threads onnxruntime's session has (threads.h).
+  // Until the first run learns how many threads onnxruntime's session has (threads.h).
   check(treadle_options_set(engine.get(), "threads", "1"));
-  // As onnxruntime, which runs the loops that are not claimed.
+  // As onnxruntime does for loops that are not claimed.
   check(treadle_options_set(engine.get(), "loop_condition", "obeyed"));
   OrtKeyValuePairs* entries = nullptr;
   check(ort().GetSessionOptionsConfigEntries(options, &entries));

@@ -1,4 +1,4 @@
-// Options of a session that are meant for this provider.
+// Options of a session for this provider.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,19 @@ using EngineOptions = std::unique_ptr<treadle_options, void (*)(treadle_options*
 using RunOptions = std::unique_ptr<treadle_run_options, void (*)(treadle_run_options*)>;
 
 enum class Claiming {
-  kCost,   // what treadle is estimated to run no slower than onnxruntime
+  kCost,   // nodes that treadle is estimated to run no slower than onnxruntime
   kLoops,  // loops and recurrent operators
   kAll,    // whole graphs
 };
 
 struct Settings {
-  // Reads "ep.treadle.KEY" and "ep.treadleexecutionprovider.KEY"; the latter is where onnxruntime puts what a program
-  // says beside the provider's name. Throws for a key or a value that neither this library nor treadle knows.
+  // Reads "ep.treadle.KEY" and "ep.treadleexecutionprovider.KEY"; to the latter onnxruntime adds the options that a
+  // program gives with the provider's name. Throws for an unknown key or an invalid value.
   explicit Settings(const OrtSessionOptions* options);
 
   Claiming claiming = Claiming::kCost;  // "claim"
-  int64_t recurrent_weights = 4096;  // a lone LSTM, GRU or RNN with fewer elements in its weights stays onnxruntime's
-  double time_limit = 0;             // of a run of a claimed node, in seconds; 0: none
+  int64_t recurrent_weights = 4096;     // a lone LSTM, GRU or RNN with fewer weights stays onnxruntime's
+  double time_limit = 0;                // in seconds, for a run of a claim; 0: none
   int64_t iteration_limit = 0;
   int64_t memory_limit = 0;
   EngineOptions engine;
@@ -35,7 +35,7 @@ struct Settings {
   bool wants_context = false;  // claims should be saved as nodes EPContext, which this library cannot do
 
   bool limits_runs() const { return time_limit > 0 || iteration_limit > 0 || memory_limit > 0; }
-  RunOptions run_options() const;  // NULL where nothing is limited
+  RunOptions run_options() const;  // NULL if there are no limits
 
  private:
   void set(const std::string& key, const std::string& value);

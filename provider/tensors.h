@@ -1,4 +1,4 @@
-// Tensors of onnxruntime and of treadle, from one to the other.
+// Conversions between tensors of onnxruntime and of treadle.
 #pragma once
 
 #include <memory>
@@ -23,13 +23,13 @@ Sizes sizes_of(const OrtValue* tensor);
 
 std::vector<std::string> texts_of(const OrtValue* tensor, size_t count);
 
-// Elements of less than a byte lie packed in onnxruntime's memory, and one to a byte in treadle's.
+// Elements narrower than a byte are packed in onnxruntime's memory, and take a byte each in treadle's.
 bool is_packed(int element);
-// The memory stays onnxruntime's; texts are copied.
+// Shares onnxruntime's memory; copies texts.
 Handle lend(const OrtValue* tensor);
-// The memory of an output, for treadle to write.
+// The memory of an output, for treadle to write to.
 Handle lend_writable(OrtValue* tensor, int element, std::span<const int64_t> dims);
-// Nothing where treadle has written there already.
+// Does nothing if treadle has written there directly.
 void copy_to(OrtValue* out, const treadle_value* tensor);
 
 }  // namespace treadle::provider

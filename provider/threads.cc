@@ -12,12 +12,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Threads that have come to work.
+// Counts threads that have come to work.
 class Arrivals {
  public:
   explicit Arrivals(size_t most) : most_(most) {}
 
-  // Waits for the others, so that none does the work of two.
+  // Waits for the other threads, so that none does the work of two.
   void arrive() {
     std::unique_lock lock(mutex_);
     threads_.insert(std::this_thread::get_id());
@@ -37,7 +37,7 @@ class Arrivals {
   std::set<std::thread::id> threads_;
 };
 
-// Nanoseconds that work takes to be spread that is none. The least of a few series, since others may interrupt one.
+// Nanoseconds to spread empty work over threads; the least of a few series, since other programs may interrupt one.
 double spreading_ns(const OrtKernelContext* context, size_t pieces) {
   constexpr int kSeries = 3, kCalls = 32;
   auto least = Clock::duration::max();
@@ -56,7 +56,7 @@ double spreading_ns(const OrtKernelContext* context, size_t pieces) {
 int Threads::of(const OrtKernelContext* context) {
   std::call_once(once_, [&] {
     const size_t most = std::max(std::thread::hardware_concurrency(), 1U);
-    // A session of one thread calls the work where it stands: some 12 ns, and 300 with threads to wake.
+    // A session with one thread calls the work directly, in some 12 ns; waking threads takes 300.
     constexpr double kCalledNs = 100;
     if (most == 1 || spreading_ns(context, most) < kCalledNs) return;
     Arrivals arrivals(most);

@@ -1,4 +1,4 @@
-// How many threads onnxruntime's session runs a node on. onnxruntime does not tell it, but lends them.
+// How many threads onnxruntime's session uses for a node. onnxruntime does not tell the number, but lends the threads.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@ namespace treadle::provider {
 
 class Threads {
  public:
-  // Learned in the first run, where threads get up to 20 milliseconds to show up; at most one for each processor.
+  // Counted in the first run, in which threads get up to 20 milliseconds to come; at most one per processor.
   int of(const OrtKernelContext* context);
 
  private:

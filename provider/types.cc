@@ -9,7 +9,7 @@ namespace treadle::provider {
 
 namespace {
 
-// Numbers of fields in onnx.proto: TypeProto, TypeProto.Tensor, .Sequence, .Map, .Optional, TensorShapeProto.
+// Field numbers of onnx.proto: TypeProto, TypeProto.Tensor, .Sequence, .Map, .Optional, TensorShapeProto.
 constexpr int kTensorType = 1, kSequenceType = 4, kMapType = 5, kOptionalType = 9;
 constexpr int kElement = 1, kShape = 2, kMapKey = 1, kMapValue = 2, kDimension = 1, kDimValue = 1, kDimName = 2;
 
@@ -58,7 +58,7 @@ Message tensor_message(const OrtTypeInfo* type) {
   return message;
 }
 
-// Takes what onnxruntime made for the caller.
+// Takes over a type that onnxruntime made for the caller, and frees it.
 Message owned_message(OrtTypeInfo* type) {
   const std::unique_ptr<OrtTypeInfo, void (*)(OrtTypeInfo*)> owned(type, ort().ReleaseTypeInfo);
   return type_message(type);

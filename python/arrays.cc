@@ -13,7 +13,7 @@ namespace {
 
 struct ElementRow {
   int element;  // TensorProto.DataType
-  int numpy;    // its type number; -1: a type of ml_dtypes
+  int numpy;    // numpy's type number; -1: a type of ml_dtypes
   const char* ml_dtype;
   int bits;
   bool is_signed;
@@ -57,9 +57,9 @@ const ElementRow* row_of(int element) {
   return nullptr;
 }
 
-// Types of ml_dtypes get their numbers from numpy when the package is imported, which happens when they are needed.
+// Types of ml_dtypes, which get their numbers when the package is imported. It is imported on first need.
 struct MlDtypes {
-  std::array<PyObject*, kElements.size()> descr{};  // borrowed for ever; null: this version lacks the type
+  std::array<PyObject*, kElements.size()> descr{};  // never released; null: this version lacks the type
 
   static const MlDtypes& get() {
     static const MlDtypes loaded;
@@ -106,7 +106,7 @@ int element_of(PyArray_Descr* descr) {
     case NPY_STRING:
     case NPY_VSTRING:
       return kString;
-    case NPY_VOID:  // bytes of one size; records are none
+    case NPY_VOID:  // bytes of one size; records are refused
       return PyDataType_HASFIELDS(descr) || PyDataType_HASSUBARRAY(descr) ? 0 : kString;
     default:
       break;
@@ -128,18 +128,18 @@ void release_object(void* object) {
   Py_DECREF(static_cast<PyObject*>(object));
 }
 
-// What print() shows of an object.
+// The text that print() shows of an object.
 std::string printed(PyObject* object) {
   return std::string(py::text(py::steal(PyObject_Str(object)).get()));
 }
 
-// As onnxruntime takes what is no text: None is "None", nan is "nan", and a number what Python prints for it. Bytes are
-// the text's own (there, they would be "b'...'").
+// An object as a text, by onnxruntime's rules: None is "None", nan is "nan", and a number the text that Python prints.
+// Bytes are taken as the text (onnxruntime makes "b'...'" of them).
 treadle_text text_of(PyObject* item, std::string& storage) {
   if (PyUnicode_Check(item)) {
     Py_ssize_t size = 0;
     if (const char* data = PyUnicode_AsUTF8AndSize(item, &size)) return {data, static_cast<size_t>(size)};
-    PyErr_Clear();  // lone surrogates: bytes that were no UTF-8 when they came in
+    PyErr_Clear();  // lone surrogates, from bytes that were not UTF-8
     py::Object bytes = py::steal(PyUnicode_AsEncodedString(item, "utf-8", "surrogateescape"));
     storage.assign(PyBytes_AsString(bytes.get()), static_cast<size_t>(PyBytes_Size(bytes.get())));
     return {storage.data(), storage.size()};
@@ -149,7 +149,7 @@ treadle_text text_of(PyObject* item, std::string& storage) {
   }
   const py::Object printed = py::steal(PyObject_Str(item));
   const treadle_text text = text_of(printed.get(), storage);
-  storage.assign(text.data, text.size);  // `printed` goes
+  storage.assign(text.data, text.size);  // the text of `printed` is freed
   return {storage.data(), storage.size()};
 }
 
@@ -168,7 +168,7 @@ Owned<treadle_value> strings_to_value(const py::Object& array) {
   return Owned<treadle_value>(value);
 }
 
-// Elements narrower than a byte: numpy leaves the upper bits open, the engine wants the sign (or zeros) in them.
+// In elements narrower than a byte, numpy leaves the upper bits open. The engine needs sign bits (or zeros) in them.
 Owned<treadle_value> narrow_to_value(PyArrayObject* a, const ElementRow& row) {
   treadle_value* value = nullptr;
   check(treadle_tensor_create(row.element, reinterpret_cast<const int64_t*>(PyArray_DIMS(a)),
@@ -213,7 +213,7 @@ bool is_kind(PyArray_Descr* descr, const char* kinds) {
   return strchr(kinds, descr->kind) != nullptr;
 }
 
-// What numpy would cut to a whole number on the way: fractions of any kind.
+// Refuses fractions of any kind, which numpy would cut to whole numbers.
 void require_whole(PyArrayObject* objects, int declared, const char* name) {
   auto** items = static_cast<PyObject**>(PyArray_DATA(objects));
   for (npy_intp i = 0, n = PyArray_SIZE(objects); i < n; ++i) {
@@ -234,13 +234,13 @@ std::string pending_text() {
   return py::type_name(error) + ": " + printed(error);
 }
 
-// A list as an array of an element type of numpy's; none, and a pending error, where numpy refuses.
+// A list as an array of one of numpy's element types; empty, with a pending error, if numpy refuses.
 py::Object list_as(PyObject* list, PyArray_Descr* descr) {
   return py::Object::take(PyArray_FromAny(list, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
 }
 
-// Lists and numbers of Python have no element type of their own: they take the declared one, unless that would cut off
-// fractions or turn numbers into something else. None is nan among floats and, as numbers are, a text among strings.
+// Lists and numbers of Python have no element type: they take the declared one, unless that would cut off fractions or
+// turn numbers into something else. None is nan among floats; among strings, None and numbers become texts.
 Owned<treadle_value> literal_to_value(PyObject* object, const treadle_type* type, const char* name) {
   py::Object array = py::Object::take(PyArray_FromAny(object, nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
   if (!array) {
@@ -266,7 +266,7 @@ Owned<treadle_value> literal_to_value(PyObject* object, const treadle_type* type
   if (whole && is_mixed) require_whole(a, declared, name);
   if ((whole && is_kind(PyArray_DESCR(a), "fc") && PyArray_SIZE(a) > 0) ||
       (!is_kind(descr, "c") && is_kind(PyArray_DESCR(a), "c"))) {
-    return array_to_value(std::move(array), name, false);  // which the engine refuses, with both types
+    return array_to_value(std::move(array), name, false);  // the engine refuses it, with both types in the message
   }
   array = list_as(object, reinterpret_cast<PyArray_Descr*>(wanted.release()));
   if (!array) {
@@ -320,7 +320,7 @@ Owned<treadle_value> items_to_value(const py::Object& items, int element, const 
   return array_to_value(std::move(array), name, false);
 }
 
-// Programs catch RuntimeError where a dict has keys of another type than the map.
+// Programs expect a RuntimeError if a dict has keys of another type than the map.
 void require_keys(PyObject* keys, int element, const char* name) {
   const auto is_key = [&](PyObject* key) {
     return element == kString ? PyUnicode_Check(key) || PyBytes_Check(key) : PyIndex_Check(key) && !PyBool_Check(key);
@@ -362,7 +362,8 @@ void free_capsule(PyObject* capsule) {
   treadle_value_free(static_cast<treadle_value*>(PyCapsule_GetPointer(capsule, nullptr)));
 }
 
-constexpr size_t kCopiedBytes = 1024;  // below, a copy is cheaper than keeping the engine's memory alive
+constexpr size_t kCopiedBytes = 1024;  // smaller results are copied, which is cheaper than keeping the engine's memory
+                                       // alive
 
 py::Object tensor_to_python(Owned<treadle_value>& value) {
   const treadle_value* tensor = value.get();
@@ -451,8 +452,8 @@ py::Object map_to_python(const treadle_value* map) {
   return dict_of(names, items_to_python(Owned<treadle_value>(values)));
 }
 
-// Maps that share their keys, as one table: the keys become objects once, and no map is looked at by itself. None for
-// any other sequence.
+// Maps with the same keys, as one table: each key becomes an object once, and the maps are not visited one by one. None
+// for any other sequence.
 py::Object table_to_python(const treadle_value* sequence) {
   treadle_value* keys = nullptr;
   treadle_value* values = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Functions, methods and types for Python out of those of C++. The extension is the package's own, so arguments come by
-// position only; python/treadle/_core.pyi says what they are, and a test compares it with what is defined.
+// Functions, methods and types of Python made from those of C++. The extension is private to the package, so arguments
+// come by position only. python/treadle/_core.pyi declares them, and a test compares it with the definitions.
 
 #include <array>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace treadle_python::py {
 
 // ---- Instances of bound types
 
-// The type that stands for T in Python; null until define_type<T>().
+// The Python type of T; null until define_type<T>().
 template <class T>
 inline PyTypeObject* type_of = nullptr;
 
@@ -41,7 +41,7 @@ T& instance(PyObject* object) {
   return *found;
 }
 
-// Where Python has checked the type already, as it does for the object of a method.
+// For an object whose type Python has checked already, as that of a method.
 template <class T>
 T& instance_of_method(PyObject* object) {
   return reinterpret_cast<Instance<T>*>(object)->value();
@@ -51,7 +51,7 @@ template <class T>
 void free_instance_memory(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
-  Py_DECREF(reinterpret_cast<PyObject*>(type));  // what has a type of the heap holds it
+  Py_DECREF(reinterpret_cast<PyObject*>(type));  // an object of a heap type has a reference to the type
 }
 
 template <class T, class... Arguments>
@@ -67,13 +67,13 @@ Object make_of_type(PyTypeObject* type, Arguments&&... arguments) {
   return Object::take(object);
 }
 
-// A new object of T's type, constructed from the arguments.
+// Makes an object of T's type from the arguments.
 template <class T, class... Arguments>
 Object make(Arguments&&... arguments) {
   return make_of_type<T>(type_of<T>, std::forward<Arguments>(arguments)...);
 }
 
-// References and pointers among the parameters of what is bound are instances; a pointer takes None as null.
+// Parameters that are references or pointers are instances; a pointer accepts None as null.
 template <class T>
 struct From<T&> {
   static T& convert(PyObject* object) { return instance<std::remove_const_t<T>>(object); }
@@ -85,7 +85,7 @@ struct From<T*> {
 
 // ---- Calls
 
-// Runs `fn`; what it throws becomes Python's error, and the result `failed`.
+// Runs `fn`. An exception becomes a Python error, and `failed` the result.
 template <class Result, class Fn>
 Result guarded(Result failed, Fn&& fn) noexcept {
   try {
@@ -120,7 +120,7 @@ inline void require_count(Py_ssize_t expected, Py_ssize_t found) {
   throw Error{};
 }
 
-// How many arguments `kCall` takes from Python; one less than it has parameters where its first is the object.
+// How many arguments `kCall` takes from Python: one less than its parameters if the first is the object.
 template <auto kCall, bool kOnObject>
 inline constexpr size_t kArgumentCount =
     Signature<decltype(kCall)>::kCount - (kOnObject && !std::is_member_function_pointer_v<decltype(kCall)>);
@@ -161,14 +161,14 @@ PyObject* fast_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count
 
 // ---- Definitions
 
-// What Python keeps pointers into; never freed.
+// For texts that Python refers to; never freed.
 inline const char* keep(std::string text) {
   return (new std::string(std::move(text)))->c_str();
 }
 
 inline PyMethodDef definition(const char* name, PyObject* (*call)(PyObject*, PyObject* const*, Py_ssize_t), int flags,
                               const std::string& parameters, const char* doc) {
-  // The form that inspect.signature() understands.
+  // The form that inspect.signature() parses.
   const std::string signature = std::string(name) + "(" + parameters + ")\n--\n\n" + doc;
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL | flags,
           keep(signature)};
@@ -190,15 +190,15 @@ template <auto kMethod>
 PyMethodDef method(const char* name, const char* parameters = "", const char* doc = "") {
   return definition(name, fast_call<kMethod, true>, 0, joined("$self", parameters), doc);
 }
-// A function of the object and of arguments as Python has them: `count` by position, then those that `names` names (a
-// tuple; null: none).
+// A function of the object and of raw arguments: `count` by position, then those that `names` names (a tuple; null:
+// none).
 using RawCall = Object (*)(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
 template <RawCall kCall>
 PyObject* keyword_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&] { return kCall(self, arguments, count, names).release(); });
 }
 
-// What a method of Python's is, as a method of T's type that calls `kCall`; with the signature and text of `function`.
+// A method of T's type that calls `kCall`, with the signature and docstring of the Python method `function`.
 template <class T, RawCall kCall>
 Object method_like(PyObject* function, const std::string& signature) {
   const Object doc = attribute(function, "__doc__");
@@ -208,7 +208,7 @@ Object method_like(PyObject* function, const std::string& signature) {
                                 keep(name + signature + "\n--\n\n" + std::string(text(doc.get())))};
   Object method = steal(PyDescr_NewMethod(type_of<T>, &kept));
   auto* const type = reinterpret_cast<PyObject*>(type_of<T>);
-  set_attribute(type, name, method);                                                        // where pickle looks for it
+  set_attribute(type, name, method);                                                        // pickle looks for it there
   set_attribute(type, ("_" + std::string(name) + "_of_python").c_str(), borrow(function));  // for the documentation
   return method;
 }
@@ -257,7 +257,7 @@ void destroy(PyObject* object) {
   free_instance_memory<T>(object);
 }
 
-// How objects come to be: from Python with arguments of these types, or, by default, by make() alone.
+// How instances are made: by Python with arguments of these types or, by default, only by make().
 struct Constructor {
   newfunc construct = nullptr;
   unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
@@ -267,7 +267,7 @@ Constructor constructor(unsigned flags = 0) {
   return {construct<T, Arguments...>, flags};
 }
 
-// What Python's classes are made from, with arguments that are theirs alone.
+// For base classes of Python's classes, which interpret the arguments themselves.
 template <class T>
 Constructor base_constructor() {
   return {[](PyTypeObject* type, PyObject*, PyObject*) {
@@ -276,11 +276,11 @@ Constructor base_constructor() {
           Py_TPFLAGS_BASETYPE};
 }
 
-// Makes the type that stands for T, and adds it to the module.
+// Makes the Python type of T, and adds it to the module.
 template <class T>
 void define_type(PyObject* module, const std::string& name, Constructor constructor,
                  std::initializer_list<PyMethodDef> methods, std::initializer_list<PyGetSetDef> properties = {}) {
-  // Python looks into these tables for as long as the type lives.
+  // Python refers to these tables as long as the type lives.
   auto& kept_methods = *new std::vector<PyMethodDef>(methods);
   kept_methods.push_back({});
   auto& kept_properties = *new std::vector<PyGetSetDef>(properties);

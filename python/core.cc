@@ -25,13 +25,13 @@ const char* onnxruntime_version() {
   return treadle::dropin::kOnnxruntimeVersion;
 }
 
-// Whether nobody has to be told of a configuration entry of a session, or of a run, that has no effect.
+// Whether a configuration entry of a session, or of a run, causes no warning although it has no effect.
 bool is_quiet_entry(bool of_run, const char* key, const char* value) {
   using treadle::dropin::Owner;
   return treadle::dropin::is_quiet(of_run ? Owner::kRun : Owner::kSession, key, value);
 }
 
-// Whether `callback` has taken a message. sys.unraisablehook gets what it raises.
+// Calls `callback` with a message, and returns whether there was no exception. sys.unraisablehook gets an exception.
 bool tell(PyObject* callback, PyObject* arguments) {
   const py::Object result = py::Object::take(PyObject_Call(callback, arguments, nullptr));
   if (!result) PyErr_WriteUnraisable(callback);
@@ -42,7 +42,7 @@ py::Object encoded_path(PyObject* path) {
   return py::steal(PyUnicode_EncodeFSDefault(path));
 }
 
-// A path or bytes; the other is None.
+// A path or bytes; the other one is None.
 struct Source {
   Source(PyObject* path, PyObject* bytes) {
     if (py::is_none(path)) {
@@ -159,7 +159,8 @@ PyModuleDef tool_definition = {
 }  // namespace
 
 #ifdef TREADLE_HAS_TOOL
-// A second module in the same file: the tool needs no numpy, whose import takes longer than most of its commands.
+// A second module in the same file for the tool. It does not import numpy, which takes longer than most of the tool's
+// commands.
 PyMODINIT_FUNC PyInit__tool() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
   return py::guarded(static_cast<PyObject*>(nullptr), [] {
     py::Object module = py::steal(PyModule_Create(&tool_definition));
@@ -170,7 +171,7 @@ PyMODINIT_FUNC PyInit__tool() {  // NOLINT(bugprone-reserved-identifier,readabil
 }
 #endif
 
-// Python looks for this name.
+// The name that Python looks for.
 PyMODINIT_FUNC PyInit__core() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
   return py::guarded(static_cast<PyObject*>(nullptr), [] {
     py::require(PyArray_ImportNumPyAPI() == 0);

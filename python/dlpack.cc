@@ -1,4 +1,5 @@
-// Tensors of other packages (torch, jax, ...), without a copy where their memory is contiguous and in reach of the CPU.
+// Tensors of other packages (torch, jax, ...), without a copy if they are contiguous and in memory that the CPU can
+// read.
 
 #include <cstring>
 
@@ -8,7 +9,7 @@ namespace treadle_python {
 
 namespace {
 
-// The protocol's structures, as DLPack 0.x lays them out.
+// The structures of the protocol, DLPack 0.x.
 struct DlDataType {
   uint8_t code, bits;
   uint16_t lanes;
@@ -29,7 +30,7 @@ struct DlManagedTensor {
 };
 
 constexpr int32_t kCpu = 1;
-constexpr int32_t kPinned = 3;  // of a GPU's driver, but in the CPU's memory
+constexpr int32_t kPinned = 3;  // page-locked by a GPU's driver, but in the CPU's memory
 
 struct Row {
   int element;
@@ -98,7 +99,7 @@ void free_exported(DlManagedTensor* managed) {
   delete static_cast<Exported*>(managed->manager);
 }
 
-// A capsule that nobody took frees its tensor.
+// Frees the tensor of a capsule that was never consumed.
 void free_capsule(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, "dltensor")) return;
   auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));

@@ -1,6 +1,6 @@
 #pragma once
-// While a GilHeld lives, its thread is known to hold the GIL: what values have borrowed from Python is given back
-// without asking for it.
+// A GilHeld says that its thread holds the GIL, so that memory borrowed from Python can be released without acquiring
+// the GIL.
 
 namespace treadle_python {
 

@@ -1,6 +1,6 @@
 #pragma once
-// Python's objects by the limited API of CPython 3.11, the first that has buffers: an extension that is compiled
-// against it loads into every later CPython. A borrowed reference is a PyObject*, a new one an Object.
+// Python's objects by the limited API of CPython 3.11, the first with buffers: an extension compiled for it loads into
+// every later CPython. A borrowed reference is a PyObject*, an owned one an Object.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,14 +16,14 @@
 
 namespace treadle_python::py {
 
-// Thrown where an error of Python's is pending already; what Python calls gives null then (binding.h).
+// Thrown if a Python error is pending already. Functions that Python calls then return null (binding.h).
 struct Error {};
 
 inline void require(bool is_fine) {
   if (!is_fine) throw Error{};
 }
 
-// A reference of its own, or none.
+// An owned reference, or none.
 class Object {
  public:
   Object() = default;
@@ -48,7 +48,7 @@ class Object {
   PyObject* pointer_ = nullptr;
 };
 
-// What a function of Python's gave: a new reference, or null and a pending error.
+// Takes the result of a Python function: a new reference, or null with a pending error, which is thrown.
 inline Object steal(PyObject* pointer) {
   require(pointer != nullptr);
   return Object::take(pointer);
@@ -97,7 +97,7 @@ inline Object import(const char* name) {
   return steal(PyImport_ImportModule(name));
 }
 
-// The name of an object's type, as a TypeError gives it.
+// The name of an object's type, as in messages of TypeError.
 inline std::string type_name(PyObject* object) {
   const Object name = steal(PyType_GetName(Py_TYPE(object)));
   Py_ssize_t size = 0;
@@ -114,9 +114,9 @@ inline std::string type_name(PyObject* object) {
   type_error(std::string("expected ") + expected + ", found " + type_name(found));
 }
 
-// ---- To C++. What does not fit is a TypeError, a number out of range an OverflowError.
+// ---- To C++. A wrong type is a TypeError, a number out of range an OverflowError.
 
-// The text of a str, which lives as long as the str.
+// The text of a str, valid as long as the str.
 inline std::string_view text(PyObject* object) {
   if (!PyUnicode_Check(object)) unexpected("str", object);
   Py_ssize_t size = 0;
@@ -125,7 +125,7 @@ inline std::string_view text(PyObject* object) {
   return {data, static_cast<size_t>(size)};
 }
 
-// The bytes of a bytes object, which live as long as the object; a zero follows them.
+// The bytes of a bytes object, valid as long as the object; a zero byte follows them.
 inline std::string_view bytes(PyObject* object) {
   if (!PyBytes_Check(object)) unexpected("bytes", object);
   return {PyBytes_AsString(object), static_cast<size_t>(PyBytes_Size(object))};
@@ -190,7 +190,7 @@ decltype(auto) from(PyObject* object) {
   return From<T>::convert(object);
 }
 
-// What holds for any sequence; the items are owned while `fn(PyObject*)` looks at them.
+// Calls `fn(PyObject*)` for the items of any sequence. An item is owned during the call.
 template <class Fn>
 void for_each(PyObject* sequence, Fn&& fn) {
   const Object items = steal(PySequence_List(sequence));
@@ -221,7 +221,7 @@ void for_each_item(PyObject* dictionary, Fn&& fn) {
 
 // ---- To Python
 
-// Bytes that are no UTF-8 become lone surrogates, which text() of arrays.cc makes bytes again.
+// Bytes that are not UTF-8 become lone surrogates, which text_of() of arrays.cc turns back into bytes.
 inline Object to(std::string_view text) {
   return steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
 }
@@ -258,7 +258,7 @@ inline Object to_bytes(const char* data, size_t size) {
 inline Object new_list(size_t size = 0) {
   return steal(PyList_New(static_cast<Py_ssize_t>(size)));
 }
-// Into a list of new_list(size), each place once.
+// Sets an item of a list from new_list(size); each position once.
 inline void set_item(const Object& list, size_t i, Object item) {
   require(PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), item.release()) == 0);
 }
@@ -283,7 +283,7 @@ Object tuple(Items&&... items) {
   return result;
 }
 
-// While it lives, other threads of Python run.
+// Releases the GIL while it lives.
 class Unlocked {
  public:
   Unlocked() : thread_(PyEval_SaveThread()) {}
@@ -295,7 +295,7 @@ class Unlocked {
   PyThreadState* const thread_;
 };
 
-// While it lives, a thread of the engine's runs Python.
+// Holds the GIL in a thread of the engine while it lives.
 class Locked {
  public:
   Locked() : state_(PyGILState_Ensure()) {}

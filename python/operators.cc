@@ -1,5 +1,5 @@
-// Operators that are written in Python. Their functions run with the GIL, in the thread of the run; what one raises
-// comes out of the run, with a note that says where.
+// Operators written in Python. Their functions run with the GIL, on the thread of the run. An exception comes out of
+// the run, with a note that names the place.
 
 #include <string>
 #include <vector>
@@ -11,22 +11,22 @@ namespace treadle_python {
 
 namespace {
 
-// What Python gave as an operator, and what one node makes of it.
+// The Python functions of an operator, and what one node makes of them.
 struct Operator {
-  py::Object compute, infer;  // infer: or None
+  py::Object compute, infer;  // infer may be None
 };
 struct Kernel {
   Operator* op;
   py::Object attributes;  // a dict
 };
 
-// While it lives, the engine's thread runs Python.
+// Holds the GIL in a thread of the engine while it lives.
 struct InPython {
   py::Locked locked;
   GilHeld held;
 };
 
-// "ValueError: expected ..." of the pending error, which stays pending.
+// "ValueError: expected ..." for the pending error, which stays pending.
 std::string pending_text() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
@@ -46,7 +46,7 @@ std::string pending_text() {
   return text;
 }
 
-// Runs `fn`; an error of Python's becomes a status, and stays for whoever called the engine from this thread.
+// Runs `fn`. A Python error becomes a status, and stays pending for the function that called the engine on this thread.
 template <class Fn>
 treadle_status* guarded_call(Fn&& fn) {
   try {
@@ -116,7 +116,7 @@ void release(void* context) {
   delete static_cast<Operator*>(context);
 }
 
-// Arrays of their own: the engine writes over what it hands to an operator once the operator has run.
+// Copies: the engine overwrites inputs of an operator once the operator has run.
 py::Object input_of(const treadle_value* value) {
   if (!value) return py::none();
   treadle_value* copy = nullptr;
@@ -139,7 +139,7 @@ treadle_status* compute(void* context, treadle_call* call) {
     py::for_each(results.get(), [&](PyObject* result) {
       const std::string name = "output " + std::to_string(i);
       const Owned<treadle_value> value = to_value(result, nullptr, name.c_str());
-      // What Python keeps it may write to later on.
+      // Copied, since Python may keep the array and write to it later.
       treadle_value* own = nullptr;
       check(treadle_value_clone(value.get(), &own));
       const Owned<treadle_value> owned(own);
@@ -148,7 +148,8 @@ treadle_status* compute(void* context, treadle_call* call) {
   });
 }
 
-// None, or (element type, sizes): numbers, names, None for what is not known; sizes None: not even the rank is.
+// None, or (element type, sizes). A size is a number, a name, or None if unknown; the sizes are None if the rank is
+// unknown.
 py::Object type_of_input(const treadle_type* type) {
   if (!type || treadle_type_kind(type) != TREADLE_TENSOR) return py::none();
   const int64_t rank = treadle_type_rank(type);
@@ -230,7 +231,7 @@ void register_operator(const char* domain, const char* name, int since, PyObject
   const treadle_operator_functions table = {sizeof table, functions.get(), make_kernel, free_kernel,
                                             compute,      infer,           release};
   check(treadle_operator_set_functions(created, &table));
-  [[maybe_unused]] const Operator* const held = functions.release();  // by release()
+  [[maybe_unused]] const Operator* const held = functions.release();  // release() frees it
   check(treadle_operator_register(created));
 }
 

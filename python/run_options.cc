@@ -7,9 +7,8 @@
 
 namespace treadle_python {
 
-// Python runs signal handlers in its main thread only, which on Linux is the process's first: all others need not wait
-// for the GIL to learn that there is nothing for them. What a handler raises stays pending until run() has the GIL
-// back.
+// Python runs signal handlers only on its main thread, which on Linux is the first thread of the process. Other threads
+// need not wait for the GIL to find no signal. An exception of a handler stays pending until run() has the GIL again.
 bool interrupted(void*) {
 #ifdef __linux__
   if (gettid() != getpid()) return false;
@@ -47,12 +46,12 @@ void LoadFlag::set(bool on) {
 
 namespace {
 
-thread_local PyObject* watching = nullptr;  // what is told of the runs of this thread; null: nothing
+thread_local PyObject* watching = nullptr;  // the progress function for runs of this thread; null: none
 
-// What it raises stays pending, as what a signal handler raises.
+// An exception stays pending, as that of a signal handler.
 bool tell(void*, const treadle_progress* progress) {
   const py::Locked locked;
-  PyObject* const told = std::exchange(watching, nullptr);  // runs that it makes itself are others
+  PyObject* const told = std::exchange(watching, nullptr);  // runs that the function makes itself do not report to it
   const auto done = static_cast<long long>(progress->done), total = static_cast<long long>(progress->total);
   const py::Object result = py::Object::take(total < 0 ? PyObject_CallFunction(told, "LO", done, Py_None)
                                                        : PyObject_CallFunction(told, "LL", done, total));
@@ -73,7 +72,7 @@ Owned<treadle_run_options> new_options() {
   return Owned<treadle_run_options>(options);
 }
 
-// A setter of both.
+// Sets both handles.
 template <auto kSet, class T>
 void set(RunOptions& options, T value) {
   kSet(options.handle.get(), value);
@@ -84,7 +83,7 @@ bool is_cancelled(const RunOptions& options) {
   return treadle_run_options_is_cancelled(options.handle.get());
 }
 
-// Options can be copied and pickled; nobody cancels what is loaded with the copy.
+// Options can be copied and pickled. The copy has a flag of its own, which cancels nothing.
 py::Object reduce(PyObject* flag) {
   return py::tuple(py::borrow(reinterpret_cast<PyObject*>(Py_TYPE(flag))), py::tuple());
 }
@@ -96,7 +95,7 @@ RunOptions::RunOptions() : handle(new_options()), watched(new_options()) {
 }
 
 const treadle_run_options* run_options_of(PyObject* options) {
-  static const RunOptions* const defaults = new RunOptions;  // outlives every thread
+  static const RunOptions* const defaults = new RunOptions;  // never destroyed, as threads may use it at exit
   const RunOptions* const found = py::is_none(options) ? defaults : py::find_instance<RunOptions>(options);
   if (!found) py::type_error("run_options are RunOptions, not a " + py::type_name(options));
   return (watching ? found->watched : found->handle).get();

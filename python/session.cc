@@ -94,7 +94,7 @@ Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* op
       const bool required = role == TREADLE_INPUT && treadle_type_kind(type) != TREADLE_OPTIONAL;
       const char* name = treadle_session_name(session, role, i);
       py::Object key = py::Object::take(PyUnicode_InternFromString(name));
-      if (!key) PyErr_Clear();  // no UTF-8: such a name cannot be fed
+      if (!key) PyErr_Clear();  // not UTF-8: there is no such input
       input_index_.emplace(name, inputs_.size());
       inputs_.push_back({std::move(key), name, type, required});
       required_ += required;
@@ -102,7 +102,7 @@ Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* op
   }
 }
 
-// What was fed is counted on the way; only when something is missing is it looked for.
+// Counts the fed inputs on the way, and looks for missing ones only if the count is too small.
 void Session::collect(PyObject* feed, Feeds& feeds, bool allow_missing) const {
   if (!PyDict_Check(feed)) {
     py::type_error("the feed is a dict from names to values, not " + py::type_name(feed));
@@ -162,7 +162,7 @@ void Session::missing_inputs(PyObject* feed) const {
   throw py::Error{};
 }
 
-// The names live as long as `names`, which is None, a list, or, which is refused, one str.
+// The names live as long as `names`, which is None or a list; a single str is refused.
 std::vector<const char*> Session::output_names(PyObject* names) const {
   std::vector<const char*> result;
   if (py::is_none(names)) return result;
@@ -185,7 +185,7 @@ treadle_status* Session::call(const treadle_run_options* options, const Feeds& f
 
 void Session::tell_recorder(treadle_profile* profile) const {
   const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> owned(profile, treadle_profile_free);
-  if (!recorder_) return;  // meanwhile another thread has ended the recording
+  if (!recorder_) return;  // another thread has ended the recording meanwhile
   py::call(recorder_, take_text(treadle_profile_kernels(profile, recording_since_ns_)).get());
 }
 
@@ -349,10 +349,10 @@ void SessionBase::set_core(PyObject* session) {
 
 namespace {
 
-PyObject* run_in_python = nullptr;  // the method that `run` stands for
+PyObject* run_in_python = nullptr;  // the Python method behind `run`
 
-// The arguments of `run`, which are output_names, input_feed and run_options; false: Python's method is to look at
-// them, which watches the run's progress and says what is wrong with them.
+// Reads the arguments of `run`: output_names, input_feed and run_options. False: Python's method has to handle them,
+// since they ask for progress or are wrong.
 bool read_arguments(PyObject* const* arguments, Py_ssize_t count, PyObject* names, std::array<PyObject*, 4>& read) {
   static const Keywords<4> keywords({"output_names", "input_feed", "run_options", "progress"});
   if (count > 3) return false;

@@ -18,7 +18,8 @@ struct FeedLists {
   std::vector<const treadle_value*> values;
 };
 
-// Names (of the session, or what the fed dict keeps alive) and values, parallel. Their memory stays with the thread.
+// Names and values, parallel. Names belong to the session or to objects that the fed dict keeps alive. The memory of
+// the lists stays with the thread.
 class Feeds : private FeedLists {
  public:
   Feeds() : FeedLists(std::exchange(kept(), {})) {}
@@ -56,8 +57,8 @@ class Feeds : private FeedLists {
 
 using Handles = std::vector<treadle_value*>;
 
-// Handles of results between calls that give the same ones: those of small tensors, of which Python gets a copy, are
-// written in place by the next call. Looked at with the GIL.
+// Handles of results, kept for the next call with the same outputs, which overwrites small tensors in place. Python has
+// copies of these. Used with the GIL only.
 class KeptHandles {
  public:
   KeptHandles() = default;
@@ -68,7 +69,7 @@ class KeptHandles {
   Handles take() { return std::exchange(handles_, {}); }
   void give(Handles handles) {
     std::swap(handles, handles_);
-    free(handles);  // of a call that was made meanwhile
+    free(handles);  // from a call that was made meanwhile
   }
   static void free(const Handles& handles) {
     for (treadle_value* handle : handles) treadle_value_free(handle);
@@ -97,7 +98,7 @@ class Outputs {
   treadle_value** data() { return handles_.data(); }
   size_t size() const { return handles_.size(); }
   Owned<treadle_value> take(size_t i) { return Owned<treadle_value>(std::exchange(handles_[i], nullptr)); }
-  // What Python gets for result i; its handle stays where that is a copy, else it is taken.
+  // Result i for Python. If Python gets a copy, the handle is kept, else Python takes it.
   py::Object to_python(size_t i) {
     Owned<treadle_value> value = take(i);
     py::Object result = treadle_python::to_python(value);
@@ -110,21 +111,21 @@ class Outputs {
   Handles handles_;
 };
 
-// Opens a library of operators that was made for onnxruntime, and leaves it open. Raises where it is none.
+// Opens a library of operators that was made for onnxruntime, and leaves it open. Raises if it is not such a library.
 void open_operator_library(PyObject* path);
 
 class Session {
  public:
-  // `path`, or `bytes` with the folder of their external data; the others None. `options`: a dict from names to texts,
-  // `dimensions` and `denoted` to sizes, `initializers` to tensors, `files` (of external data) to bytes. `libraries` of
-  // operators that were made for onnxruntime: a list of their paths.
+  // `path`, or `bytes` with the folder of their external data; the others are None. `options`: a dict from names to
+  // texts; `dimensions` and `denoted`: to sizes; `initializers`: to tensors; `files` (of external data): to bytes.
+  // `libraries`: a list of paths of libraries of operators that were made for onnxruntime.
   Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions, PyObject* denoted,
           PyObject* initializers, PyObject* files, PyObject* libraries, LoadFlag& flag);
 
   // `names` may be None: all outputs.
   py::Object run(PyObject* names, PyObject* feed, PyObject* options) const;
+  // `recorder` is called after each run with its nodes, in the format of treadle_profile_kernels; None: no longer.
   // `given`: values to write into, or None; parallel to the names.
-  // Runs call `recorder` with their nodes, as treadle_profile_kernels has them; None: no longer.
   void record(PyObject* recorder, int64_t since_ns);
   py::Object run_values(PyObject* names, PyObject* feed, const std::vector<Value*>& given, PyObject* options) const;
   // (name, type, shape); the shape is a list, or None
@@ -146,12 +147,12 @@ class Session {
   void collect(PyObject* feed, Feeds& feeds, bool allow_missing) const;
   Owned<treadle_value> input_value(const char* name, PyObject* object) const;
   struct Input {
-    py::Object key;  // as Python interns it: the names in most dicts are this very object
+    py::Object key;  // interned, so that it mostly is the same object as the key in the dict
     const char* name;
     const treadle_type* type;
     bool required;
   };
-  // The input whose name is this very object; null: none.
+  // The input whose name is the same object as `key`; null: none.
   const Input* interned_input(PyObject* key) const;
   void add(const Input& input, PyObject* object, Feeds& feeds) const;
 
@@ -168,20 +169,20 @@ class Session {
   std::vector<Input> inputs_;
   std::unordered_map<std::string_view, size_t> input_index_;  // names belong to the session
   size_t required_ = 0;
-  // Runs with a recorder are recorded, and tell it which nodes ran.
+  // With a recorder, runs are recorded, and the recorder gets their nodes.
   treadle_status* call(const treadle_run_options* options, const Feeds& feeds, const std::vector<const char*>& wanted,
                        treadle_value** outputs, treadle_profile*& profile) const;
   void tell_recorder(treadle_profile* profile) const;
 
   py::Object recorder_;
   int64_t recording_since_ns_ = 0;  // of the steady clock
-  mutable KeptHandles results_;     // of runs that give all outputs
+  mutable KeptHandles results_;     // for runs with all outputs
 };
 
-// The base of Python's InferenceSession, whose method `run` it is wherever a run needs nothing else of Python.
+// The base of Python's InferenceSession. Its method `run` serves a call that needs no further Python code.
 class SessionBase {
  public:
-  // The object of a Session; None: runs go through Python.
+  // The Session object; None: runs go through Python.
   void set_core(PyObject* session);
   static py::Object run(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
 
@@ -190,14 +191,14 @@ class SessionBase {
   const Session* session_ = nullptr;  // in `core_`
 };
 
-// Names of parameters, as the calls of Python's code have them: interned.
+// Names of parameters. Python code passes them interned.
 template <size_t kCount>
 class Keywords {
  public:
   explicit Keywords(const std::array<const char*, kCount>& names) {
     for (size_t i = 0; i < kCount; ++i) names_[i] = py::steal(PyUnicode_InternFromString(names[i])).release();
   }
-  // kCount: none of them, as far as can be seen at a glance.
+  // The index of a name that is the same object; kCount: none.
   size_t find(PyObject* name) const {
     size_t i = 0;
     while (i < kCount && names_[i] != name) ++i;

@@ -8,7 +8,7 @@ namespace treadle_python {
 
 namespace {
 
-// What a stream keeps must not change when the caller writes into the array that it came from.
+// A copy of a value that a stream keeps: the caller may write to the array.
 Owned<treadle_value> own_copy(const Session& session, const char* name, PyObject* value) {
   const auto borrowed = session.input_value(name, value);
   treadle_value* copy = nullptr;
@@ -17,7 +17,7 @@ Owned<treadle_value> own_copy(const Session& session, const char* name, PyObject
   return Owned<treadle_value>(copy);
 }
 
-// An axis by its number, or by the name of its size.
+// An axis, by its number or by the name of its size.
 void set_time(treadle_stream_options* options, const char* name, PyObject* axis) {
   if (PyUnicode_Check(axis)) {
     return check(treadle_stream_options_time_symbol(options, name, py::from<const char*>(axis)));
@@ -29,10 +29,10 @@ void set_time(treadle_stream_options* options, const char* name, PyObject* axis)
   check(treadle_stream_options_time(options, name, py::from<int64_t>(axis)));
 }
 
-// How a stream or the streams of a pool are made, as Python gives it.
+// Arguments for making a stream or a pool, from Python.
 struct Roles {
   PyObject* state;           // a dict from inputs to outputs
-  bool find;                 // more such pairs
+  bool find;                 // whether to find further pairs
   PyObject *initial, *bind;  // dicts from inputs to values
   PyObject* time;            // a dict from names to axes
   int64_t hop, context;
@@ -60,7 +60,7 @@ Owned<treadle_stream_options> make_options(const Session& session, const Roles& 
   return owned;
 }
 
-// `session`: the object of a Session, which lives as long as its streams, and with it the types of its inputs.
+// `session`: a Session object, which lives as long as its streams, and with it the types of its inputs.
 class Stream {
  public:
   Stream(PyObject* session, PyObject* state, bool find, PyObject* initial, PyObject* bind, PyObject* time, int64_t hop,
@@ -78,7 +78,7 @@ class Stream {
   void warm(const std::vector<int64_t>& sizes) {
     call_engine([&] { return treadle_stream_warm(handle_.get(), sizes.data(), sizes.size()); });
   }
-  // What the only output got, or a list of what each one got.
+  // The value of the only output, or a list of the values of all outputs.
   py::Object push(PyObject* feed, PyObject* options) { return advance(treadle_stream_push, feed, options); }
   py::Object flush(PyObject* feed, PyObject* options) { return advance(treadle_stream_flush, feed, options); }
 
@@ -176,10 +176,10 @@ class Stream {
   KeptHandles results_;
 };
 
-// The base of Python's Stream, whose method `push` it is wherever a push needs nothing else of Python.
+// The base of Python's Stream. Its method `push` serves a call that needs no further Python code.
 class StreamBase {
  public:
-  // The object of a Stream, and the name of its only input, or None where it has several. None: pushes go through
+  // The Stream object and the name of its only input, which is None if there are several. None: pushes go through
   // Python.
   void set_core(PyObject* stream, PyObject* only) {
     stream_ = py::is_none(stream) ? nullptr : &py::instance<Stream>(stream);
@@ -204,7 +204,7 @@ class StreamBase {
     return py::call_with(push_in_python, self, arguments, count, names);
   }
 
-  // The chunks: in a dict, by keyword, or an array alone. False: Python's method is to look at the arguments.
+  // Reads the chunks: from a dict, by keyword, or a single array. False: Python's method has to handle the arguments.
   bool read(PyObject* const* arguments, Py_ssize_t count, PyObject* names, Feeds& feeds) const {
     static const Keywords<2> keywords({"run_options", "progress"});
     const Session& session = stream_->session();
@@ -227,13 +227,13 @@ class StreamBase {
     return true;
   }
 
-  static inline PyObject* push_in_python = nullptr;  // the method that `push` stands for
+  static inline PyObject* push_in_python = nullptr;  // the Python method behind `push`
 
   py::Object core_, only_;
   Stream* stream_ = nullptr;  // in `core_`
 };
 
-// Chunks come by number; treadle/_pool.py has the caller's names for them.
+// Streams have numbers here; treadle/_pool.py maps the caller's names to them.
 class StreamPool {
  public:
   StreamPool(PyObject* session, size_t capacity, PyObject* state, bool find, PyObject* initial, PyObject* bind,
@@ -245,7 +245,7 @@ class StreamPool {
     handle_.reset(pool);
   }
 
-  // `chunks`: a dict of inputs for each id, all with the same names. A list of outputs for each id.
+  // `chunks`: a dict of inputs for each id, all with the same names. Returns a list of outputs for each id.
   py::Object push(const std::vector<int64_t>& ids, PyObject* chunks, PyObject* options) {
     Feeds feeds;
     size_t names = 0;
@@ -269,8 +269,7 @@ class StreamPool {
     return results;
   }
 
-  // `ids`: an array of int64, one after the other in memory.
-  // `lengths`: None, or an array of int64 for each of these and each output, likewise.
+  // `ids`: a contiguous array of int64. `lengths`: None, or a contiguous array of int64, [ids, outputs].
   py::Object push_batch(PyObject* ids, PyObject* feed, PyObject* options, PyObject* lengths) {
     if (!PyArray_Check(ids)) py::type_error("the numbers of streams are an array, not " + py::type_name(ids));
     auto* const array = reinterpret_cast<PyArrayObject*>(ids);

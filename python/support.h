@@ -1,5 +1,5 @@
 #pragma once
-// What the files of the extension share: numpy's C API, owning pointers to treadle's handles, errors.
+// Shared by the files of the extension: numpy's C API, owning pointers to treadle's handles, errors.
 
 #include "binding.h"
 
@@ -33,7 +33,7 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
-// A value's handle as Python holds it; what OrtValue stands on.
+// The handle of a value in Python; the core of OrtValue.
 struct Value {
   Owned<treadle_value> handle;
 };
@@ -41,30 +41,30 @@ inline py::Object to(Value value) {
   return py::make<Value>(std::move(value));
 }
 
-// Throws the Python exception that belongs to a status (and frees it).
+// Throws the Python exception for a status (and frees it).
 void check(treadle_status* status);
-// The same of loading, which has an exception of its own for being cancelled.
+// The same for loading, whose cancellation has an exception of its own.
 void check_load(treadle_status* status);
-// Adds where it happened to the pending error, which something that the engine called has raised.
+// Adds the place to the pending error, which code that the engine called has raised.
 void note_place(const treadle_status* status);
 // Throws treadle's InvalidArgument.
 [[noreturn]] void invalid_argument(const std::string& message);
 
-py::Object take_text(char* text);                 // frees it; the engine has no memory where it is null
+py::Object take_text(char* text);                 // frees it; null means that there was no memory
 py::Object take_bytes(char* bytes, size_t size);  // the same
 
 // ---- arrays.cc
 
-// `type`: the declared type, may be NULL; `name`: for messages. NULL stands for None, an absent value. Arrays are
-// borrowed where their memory can be used as it is; `writable`: the engine may write into it.
+// `type`: the declared type, may be NULL; `name`: for messages. NULL stands for None, an absent value. An array is
+// borrowed if its memory can be used directly. `writable`: the engine may write to it.
 Owned<treadle_value> to_value(PyObject* object, const treadle_type* type, const char* name, bool writable = false);
 Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, PyObject* owner);
-// Takes the value, unless it is a tensor of its own that Python has got a copy of.
+// Takes the value, unless it is a tensor of which Python gets a copy.
 py::Object to_python(Owned<treadle_value>& value);
 inline py::Object to_python(Owned<treadle_value>&& value) {
   return to_python(value);
 }
-// The number of the ONNX element type of a numpy dtype (or what numpy takes for one); 0: none.
+// The number of the ONNX element type for a numpy dtype (or an object that numpy converts to one); 0: none.
 int element_of_dtype(PyObject* dtype);
 
 // ---- dlpack.cc
@@ -82,17 +82,17 @@ void define_value(PyObject* module);
 
 struct RunOptions {
   RunOptions();
-  // Of the same limits and flags; `watched` are those of runs whose progress a function of the thread is told.
+  // With the same limits and flags; `watched` is for runs whose progress is reported to a function of the thread.
   Owned<treadle_run_options> handle, watched;
 };
 void define_run_options(PyObject* module);
-// Whether a signal handler has raised something in this thread. For treadle_*_set_interrupt.
+// Whether a signal handler has raised an exception on this thread. For treadle_*_set_interrupt.
 bool interrupted(void*);
 
-// Stops sessions that are being opened, from any thread, and refuses later ones.
+// Stops the opening of sessions from any thread, and refuses later ones.
 class LoadFlag {
  public:
-  // While it lives, `options` are those of a session that is being opened.
+  // Marks `options` as those of a session that is being opened.
   class Opening {
    public:
     Opening(LoadFlag& flag, treadle_options* options);
@@ -112,22 +112,22 @@ class LoadFlag {
   bool on_ = false;
   std::vector<treadle_options*> opening_;
 };
-// Of None, options without limits; Python's signals are looked at either way, and who watches the thread is told.
+// For None, options without limits. Signals of Python are checked in either case, and the progress function of the
+// thread is called.
 const treadle_run_options* run_options_of(PyObject* options);
 
-// Lets other threads of Python run until the call_run() that this thread is in has returned. For
-// treadle_run_options_set_long_work.
+// Releases the GIL until the current call_run() of this thread has returned. For treadle_run_options_set_long_work.
 void let_others_run(void*);
 
-// The thread's state where let_others_run() has put it.
+// The thread state that let_others_run() has saved.
 PyThreadState*& unlocked_thread();
 
-// Calls `fn` (returning a status of the engine's), then throws what it, or a signal handler, reported. What takes long
-// gives up the GIL: a call of a microsecond is not worth that.
+// Calls `fn` (returning a status of the engine), then throws its error, or that of a signal handler. A call of a
+// microsecond keeps the GIL; long work releases it.
 template <class Fn>
 void call_run(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   PyThreadState*& unlocked = unlocked_thread();
-  PyThreadState* const around = std::exchange(unlocked, nullptr);  // of a run that has called Python
+  PyThreadState* const around = std::exchange(unlocked, nullptr);  // of an outer run that has called Python
   treadle_status* const status = fn();
   if (unlocked) PyEval_RestoreThread(unlocked);
   unlocked = around;
@@ -139,7 +139,7 @@ void call_run(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   if (status) throw_error(status);
 }
 
-// The same without the GIL from the start.
+// The same, releasing the GIL at once.
 template <class Fn>
 void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   call_run(

@@ -63,7 +63,7 @@ size_t address(const Value& value) {
   return reinterpret_cast<size_t>(treadle_tensor_data(value.handle.get()));
 }
 
-// Whether whoever holds the value alone may write to its memory.
+// Whether the value's only owner may write to its memory.
 bool writable(const Value& value) {
   return treadle_tensor_is_exclusive(value.handle.get());
 }

@@ -1,4 +1,4 @@
-// The functions that the server calls. Each gives null or an error; none throws.
+// The functions that the server calls. Each returns null or an error; none throws.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ T& state_of(TRITONSERVER_Error* (*read)(Handle*, void**), Handle* handle) {
   return *static_cast<T*>(state);
 }
 
-// What belongs to a handle of the server's goes when the handle does.
+// Frees the object that belongs to a handle of the server.
 template <class T, class Handle>
 TRITONSERVER_Error* finalize(TRITONSERVER_Error* (*read)(Handle*, void**), Handle* handle) {
   return guarded([&] {
@@ -43,14 +43,14 @@ TRITONSERVER_Error* finalize(TRITONSERVER_Error* (*read)(Handle*, void**), Handl
   });
 }
 
-// From here on it belongs to the handle.
+// Gives the object to the handle, which owns it from here on.
 template <class T, class Handle>
 void keep(TRITONSERVER_Error* (*write)(Handle*, void*), Handle* handle, std::unique_ptr<T> made) {
   check(write(handle, made.get()));
   (void)made.release();
 }
 
-// --backend-config=treadle,KEY=VALUE of the server, which has keys of its own for every backend.
+// Refuses --backend-config=treadle,KEY=VALUE of the server, except for keys that the server has for every backend.
 void refuse_settings(TRITONBACKEND_Backend* handle) {
   TRITONSERVER_Message* message = nullptr;
   check(TRITONBACKEND_BackendConfig(handle, &message));
@@ -115,7 +115,7 @@ TREADLE_EXPORTED TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backen
   return finalize<MetricFamilies>(TRITONBACKEND_BackendState, handle);
 }
 
-// Without an instance_group of their own models run on the processor, also where there is a GPU.
+// Models without an instance_group run on the processor, even if there is a GPU.
 TREADLE_EXPORTED TRITONSERVER_Error* TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
                                                                        TRITONBACKEND_BackendAttribute* attributes) {
   return TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0,

@@ -28,7 +28,8 @@ Batches::Part Batches::part_of(Work& work) const {
   return part;
 }
 
-// Whether two requests are entries of one batch: they give the same inputs, alike but for the number of entries.
+// Whether two requests can be entries of one batch: they give the same inputs, which differ only in the number of
+// entries.
 bool Batches::go_together(const Part& one, const Part& other) const {
   if (model_.config.max_batch == 0) return false;
   for (size_t i = 0; i < one.inputs.size(); ++i) {
@@ -67,7 +68,7 @@ treadle::Value Batches::gather(const Group& group, size_t input, int64_t entries
   return value;
 }
 
-// Outputs that a request of the group asks for, and those that are states.
+// Outputs that a request of the group asks for, and outputs that are states.
 std::vector<const char*> Batches::wanted(const Group& group) const {
   std::vector<const char*> names;
   for (const Config::State& state : model_.config.states) names.push_back(state.output.c_str());
@@ -155,7 +156,7 @@ void Batches::run_group(Group group) {
       return answer(*group[0].work, {});
     }
   }
-  for (const Part& part : group) run_group({part});  // each has its own fate
+  for (const Part& part : group) run_group({part});  // one request's error does not affect the others
 }
 
 void Batches::run(std::span<Work> works) {

@@ -1,5 +1,5 @@
 #pragma once
-// Requests that stand for themselves, and those of sequences whose states the server keeps: requests of equal shapes
+// Requests that stand for themselves, and requests of sequences whose states the server keeps. Requests of equal shapes
 // run as the entries of one batch.
 
 #include "work.h"
@@ -17,7 +17,7 @@ class Batches final : public Runner {
   struct Part {
     Work* work = nullptr;
     int64_t entries = 1;
-    std::vector<const Arrived*> inputs;  // parallel to Model::fed; null: left to the model
+    std::vector<const Arrived*> inputs;  // parallel to Model::fed; null: not given
   };
   using Group = std::vector<Part>;
 

@@ -47,7 +47,7 @@ Config::Tensor tensor_said(const Json& json, const char* name_field = "name") {
   return tensor;
 }
 
-// Controls are [1] for each request; their types follow from the kind.
+// Controls have shape [1] for each request; their types follow from the kind.
 Config::Tensor control_said(const Json& json) {
   Config::Tensor tensor;
   tensor.name = json["name"].text();
@@ -69,7 +69,7 @@ Config::Tensor control_said(const Json& json) {
 void read_sequences(const Json& json, Config& config) {
   config.in_sequences = true;
   config.server_idle_s = static_cast<double>(json["max_sequence_idle_microseconds"].integer()) * 1e-6;
-  if (config.server_idle_s == 0) config.server_idle_s = 1;  // the server's own default
+  if (config.server_idle_s == 0) config.server_idle_s = 1;  // the server's default
   for (const Json& control : json["control_input"].items()) {
     config.controls.push_back(control_said(control));
     const std::vector<Json>& kinds = control["control"].items();
@@ -87,7 +87,7 @@ void read_sequences(const Json& json, Config& config) {
 void check_parameters(const Config& config) {
   for (const auto& parameter : config.parameters) {
     const std::string& name = parameter.first;
-    if (name.starts_with("TRITON_")) continue;  // the server's own
+    if (name.starts_with("TRITON_")) continue;  // set by the server
     const auto is_name = [&](const char* known) { return name == known; };
     if (std::ranges::any_of(kOwnParameters, is_name) || std::ranges::any_of(kSessionOptions, is_name)) continue;
     throw InvalidArgument(fmt::format("there is no parameter '{}'; there are {}, {}", name,
@@ -143,7 +143,7 @@ double Config::seconds(const std::string& name, double otherwise) const {
 
 treadle::SessionOptions session_options(const Config& config) {
   treadle::SessionOptions options;
-  options.threads(1);  // instances are what makes use of several processors
+  options.threads(1);  // several instances use several processors
   for (const char* name : kSessionOptions) {
     if (const std::string* value = config.parameter(name)) options.set(name, *value);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What config.pbtxt says of a model, and whether the model is so.
+// The contents of config.pbtxt, and whether they fit the model.
 
 #include <map>
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace backend {
 
-// Optional input and output that hold a stream: what it was saved as, and what it is to go on from.
+// Optional input and output with a stream's snapshot: the stream to continue from, and the saved stream.
 inline constexpr const char* kSnapshot = "treadle_state";
 
 struct Config {
   struct Tensor {
     std::string name;
     int element = 0;            // ONNX's number
-    std::vector<int64_t> dims;  // without the batch, -1: any
+    std::vector<int64_t> dims;  // without the batch; -1: any
     bool optional = false;
   };
   // A state that the server keeps ("implicit").
@@ -33,39 +33,40 @@ struct Config {
   int64_t max_batch = 0;
   std::vector<Tensor> inputs, outputs;
   std::vector<Tensor> controls;       // inputs that the server's batcher adds
-  std::optional<Tensor> correlation;  // of these, the one that holds the correlation id
+  std::optional<Tensor> correlation;  // the control with the correlation id
   std::vector<State> states;
   bool in_sequences = false;
-  double server_idle_s = 0;  // after this time without a request the server itself forgets a sequence
+  double server_idle_s = 0;  // after this time without a request the server forgets a sequence
   std::map<std::string, std::string> parameters;
 
-  // Errors: InvalidArgument for what treadle does not do.
+  // Errors: InvalidArgument for settings that treadle does not support.
   static Config read(const Json& json);
 
   const std::string* parameter(const std::string& name) const;
-  // Errors of both: InvalidArgument where the text is no such number.
+  // Errors of both: InvalidArgument if the text is not such a number.
   int64_t integer(const std::string& name, int64_t otherwise, int64_t least) const;
   double seconds(const std::string& name, double otherwise) const;
 };
 
-// Options of a session, with which a model is opened.
+// Options of the sessions of a model.
 treadle::SessionOptions session_options(const Config& config);
 
 // Inputs that are the same in every run: parameter "bind".
 treadle::Feeds bound_inputs(const Config& config, const treadle::Session& session);
 
-// What the model takes and gives. Errors: InvalidArgument, with what config.pbtxt says and what the model has.
+// The inputs and outputs of the model. Errors: InvalidArgument, with the contents of config.pbtxt and those of the
+// model.
 class Signature {
  public:
   Signature(const Config& config, const treadle::Session& session);
 
-  // The type of an input (initialisers that a caller may replace among them); none: the model has no such input.
+  // The type of an input, or of an initialiser that a caller may replace; none: the model has no such input.
   std::optional<treadle::Type> input(const std::string& name) const;
   std::optional<treadle::Type> output(const std::string& name) const;
-  // Holds a tensor of config.pbtxt against the model. `any_axis`: an axis along which sizes are not compared; -1: none.
+  // Compares a tensor of config.pbtxt with the model. `any_axis`: an axis along which sizes are not compared; -1: none.
   void check_input(const Config::Tensor& tensor, int64_t any_axis = -1) const;
   void check_output(const Config::Tensor& tensor) const;
-  // Each input of the model is fed: by a request, by the server, by a state, or bound.
+  // Checks that each input of the model is fed: by a request, by the server, by a state, or bound.
   void check_all_fed(const std::vector<std::string>& fed) const;
 
  private:

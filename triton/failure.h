@@ -1,5 +1,5 @@
 #pragma once
-// Errors between treadle, Triton and this backend.
+// Conversions of errors between treadle, Triton and this backend.
 
 #include <stdexcept>
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace backend {
 
-// What the server is told of a model that does not load, or the caller of a request.
+// An error for the server about a model that does not load, or for the caller of a request.
 struct Failure : std::runtime_error {
   Failure(TRITONSERVER_Error_Code kind, const std::string& message) : std::runtime_error(message), code(kind) {}
   TRITONSERVER_Error_Code code;
 };
 
-// The caller, or who wrote the configuration, has to change something.
+// An error that the caller, or the author of the configuration, can correct.
 struct InvalidArgument : Failure {
   explicit InvalidArgument(const std::string& message) : Failure(TRITONSERVER_ERROR_INVALID_ARG, message) {}
 };
 
 Failure failure_of(const treadle::Error& error);
-// Throws what the status says, and frees it.
+// Throws the error of a status, if it is one, and frees the status.
 void check(treadle_status* status);
 void check(TRITONSERVER_Error* error);
-// The exception at hand, for the server.
+// The error for the server from the current exception.
 TRITONSERVER_Error* current_error() noexcept;
 
 void log(TRITONSERVER_LogLevel level, const char* file, int line, const std::string& message);

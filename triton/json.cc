@@ -98,7 +98,7 @@ class JsonReader {
     return unit;
   }
 
-  // Of "u0041", or of two such halves with a backslash between them; `at_` stays on the last digit.
+  // Parses "u0041", or two such halves with a backslash between them; `at_` ends on the last digit.
   void append_utf8(std::string& text) {
     unsigned code = hexadecimal();
     if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_ + 1, 2) == "\\u") {

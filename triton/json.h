@@ -1,5 +1,5 @@
 #pragma once
-// The server tells a model's configuration as JSON.
+// The server passes a model's configuration as JSON.
 
 #include <cstdint>
 #include <string>
@@ -13,17 +13,17 @@ namespace backend {
 
 class Json {
  public:
-  // Errors: InvalidArgument, with the byte where `text` is no JSON.
+  // Errors: InvalidArgument, with the byte at which `text` is not JSON.
   static Json parse(std::string_view text);
 
-  // Of an object; a name that it lacks gives null, as does anything that is no object.
+  // A member of an object; null for a missing name, or for a value that is not an object.
   const Json& operator[](std::string_view name) const;
   bool has(std::string_view name) const { return (*this)[name].kind_ != Kind::kNull; }
   const std::vector<Json>& items() const { return items_; }  // of an array
   const std::vector<std::pair<std::string, Json>>& members() const { return members_; }
-  // Texts as they are, numbers and truth values as they are written; "" of anything else.
+  // A text, or the spelling of a number or truth value; "" for anything else.
   const std::string& text() const { return text_; }
-  // Numbers, also as texts: protobuf writes those of 64 bits so. Anything else gives `otherwise`.
+  // A number, also from a text: protobuf writes 64-bit numbers as texts. `otherwise` for anything else.
   int64_t integer(int64_t otherwise = 0) const;
   bool truth() const { return text_ == "true"; }
 
@@ -36,7 +36,7 @@ class Json {
   std::vector<std::pair<std::string, Json>> members_;
 };
 
-// What a message of the server says, which stays whose it is.
+// The contents of a message of the server. The message is not freed.
 Json json_of(TRITONSERVER_Message* message);
 
 }  // namespace backend

@@ -21,7 +21,7 @@ constexpr std::array<Described, kMeasures> kDescribed = {{
     {TRITONSERVER_METRIC_KIND_COUNTER, "treadle_snapshots", "Snapshots given"},
 }};
 
-// Metrics that fail are no reason to fail a request.
+// A metric that fails does not make a request fail.
 bool works(TRITONSERVER_Error* error) {
   if (!error) return true;
   TREADLE_LOG(VERBOSE, std::string("metrics: ") + TRITONSERVER_ErrorMessage(error));

@@ -1,5 +1,5 @@
 #pragma once
-// What the server's metrics page says of streams, beside the server's own counts of requests and runs.
+// Metrics of streams on the server's metrics page, beside the server's own counts of requests and runs.
 
 #include <array>
 #include <string>
@@ -14,7 +14,7 @@ inline constexpr size_t kMeasures = 6;
 // The families of metrics, one per server.
 class MetricFamilies {
  public:
-  MetricFamilies();  // without any where the server has no metrics, or has them turned off
+  MetricFamilies();  // empty if the server has no metrics, or has them turned off
   ~MetricFamilies();
   MetricFamilies(const MetricFamilies&) = delete;
   MetricFamilies& operator=(const MetricFamilies&) = delete;
@@ -24,7 +24,7 @@ class MetricFamilies {
   std::array<TRITONSERVER_MetricFamily*, kMeasures> families_{};
 };
 
-// Those of one model instance.
+// The metrics of one model instance.
 class Metrics {
  public:
   Metrics(const MetricFamilies& families, const std::string& model, uint64_t version, const std::string& instance);

@@ -24,7 +24,8 @@ Json config_of(TRITONBACKEND_Model* handle) {
   const auto remove = [](TRITONSERVER_Message* made) {
     if (TRITONSERVER_Error* error = TRITONSERVER_MessageDelete(made)) TRITONSERVER_ErrorDelete(error);
   };
-  const std::unique_ptr<TRITONSERVER_Message, decltype(remove)> owned(message, remove);  // as the backend's is not
+  // Unlike the backend's message, this one has to be freed
+  const std::unique_ptr<TRITONSERVER_Message, decltype(remove)> owned(message, remove);
   return json_of(message);
 }
 
@@ -44,7 +45,7 @@ std::string path_of(TRITONBACKEND_Model* handle, uint64_t version, const std::st
   return fmt::format("{}/{}/{}", location, version, file);
 }
 
-// Axes by number, of inputs that parameter "time" cuts; -1 where it names a size.
+// The axis that parameter "time" gives an input by number; -1 if it gives the name of a size.
 int64_t time_axis(const Config& config, const treadle::Type& type, const std::string& name) {
   const std::string* text = config.parameter("time");
   if (!text) return -1;
@@ -173,7 +174,7 @@ void Model::check_stream_outputs(const Signature& signature, const treadle::Stre
   }
 }
 
-// What config.pbtxt lists as input comes with requests, and is no state, whatever its name looks like.
+// An input in config.pbtxt comes with requests, so it is no state, whatever its name is.
 treadle::Stream Model::open_stream() {
   treadle::Stream stream(session, stream_options(*this));
   const std::vector<std::string> states = stream.state_names();

@@ -1,5 +1,5 @@
 #pragma once
-// A model of the server's repository: its configuration, opened and held against the file.
+// A model of the server's repository: its configuration, and the session of its file, which are compared.
 
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@
 namespace backend {
 
 struct Model {
-  // Errors: Failure, with what was expected and found.
+  // Errors: Failure with what was expected and found.
   explicit Model(TRITONBACKEND_Model* handle);
 
   // How requests run.
   enum class Way {
     kBatches,    // each by itself, several as entries of a batch; the server may keep states
-    kSequences,  // each goes on from the one before it with the same correlation id
+    kSequences,  // each continues from the last one with the same correlation id
     kSignals     // each is a whole signal, which is cut into windows or blocks
   };
 
@@ -25,8 +25,8 @@ struct Model {
   treadle::Session session;
   Way way = Way::kBatches;
   treadle::Feeds bound;
-  std::vector<std::string> fed;  // inputs that requests give, controls among them
-  bool finds_states = true;      // by their names, beside those of parameter "state"
+  std::vector<std::string> fed;  // inputs that requests give, including controls
+  bool finds_states = true;      // finds states by their names, in addition to those of parameter "state"
 
  private:
   Model(TRITONBACKEND_Model* handle, const Json& json);
@@ -37,7 +37,7 @@ struct Model {
   treadle::Stream open_stream();
 };
 
-// How streams of the model are made.
+// Options for making streams of the model.
 treadle::StreamOptions stream_options(const Model& model);
 
 }  // namespace backend

@@ -13,7 +13,7 @@ namespace backend {
 namespace {
 
 constexpr int64_t kCapacity = 4096;
-// The server forgets idle sequences itself, so nothing is lost when their streams leave later than that.
+// The server forgets idle sequences itself, so their streams can be dropped a little later.
 constexpr double kLeastIdle = 10, kTimesServerIdle = 2;
 
 double idle_seconds(const Config& config) {
@@ -28,7 +28,7 @@ double idle_seconds(const Config& config) {
   return seconds;
 }
 
-// The caller knows the sequence's name and not the stream's number.
+// Puts the sequence's name into the message: the caller does not know the stream's number.
 Failure failure_of_step(const treadle::Error& error, int64_t id, const SequenceName& name) {
   Failure failure = failure_of(error);
   const std::string text = failure.what(), own = fmt::format("stream {}: ", id);
@@ -36,7 +36,7 @@ Failure failure_of_step(const treadle::Error& error, int64_t id, const SequenceN
   return {failure.code, fmt::format("sequence {}: {}", name.shown(), text.substr(own.size()))};
 }
 
-// Two results of a stream as one, along an axis. Errors: Failure where they do not go together.
+// Joins two results of a stream along an axis. Errors: Failure if they do not fit each other.
 treadle::Value joined(const std::string& name, const treadle::Value& first, const treadle::Value& second,
                       int64_t axis) {
   const std::vector<int64_t> a = first.dims(), b = second.dims();
@@ -105,7 +105,7 @@ Sequences::Sequences(TRITONBACKEND_ModelInstance* instance, const Model& model, 
 SequenceName Sequences::name_of(TRITONBACKEND_Request* request) {
   SequenceName name;
   const char* text = nullptr;
-  // Numbers and texts are asked for by two functions, each of which refuses the other kind. Callers hardly mix them.
+  // Two functions read numbers and texts; each refuses the other kind. Callers rarely mix them.
   for (int attempt = 0; attempt < 2; ++attempt, has_text_names_ = !has_text_names_) {
     TRITONSERVER_Error* error = has_text_names_ ? TRITONBACKEND_RequestCorrelationIdString(request, &text)
                                                 : TRITONBACKEND_RequestCorrelationId(request, &name.number);
@@ -192,7 +192,7 @@ treadle::Value Sequences::input_value(const Work& work, const char* input, const
   if (!arrived) throw InvalidArgument(fmt::format("the request lacks input '{}'", input));
   const auto& of_name = model_.config.correlation;
   if (!of_name || of_name->name != input) return tensor_of(*arrived);
-  // What the server writes there is good where the kinds agree, and a text has bytes behind it that mean nothing.
+  // The control that the server writes is valid if the kinds agree. A text has meaningless bytes behind it.
   const bool takes_text = of_name->element == element_of(TRITONSERVER_TYPE_BYTES);
   if (takes_text) {
     const std::string text = name.text.empty() ? std::to_string(name.number) : name.text;
@@ -205,7 +205,7 @@ treadle::Value Sequences::input_value(const Work& work, const char* input, const
   return tensor_of(*arrived);
 }
 
-// Adds the request to `steps`. False: it waits, as another step of the same sequence is among them.
+// Adds the request to `steps`. False: it has to wait, since `steps` has another request of the same sequence.
 bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   Step step;
   step.work = &work;
@@ -217,8 +217,8 @@ bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   } else {
     step.flags = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START | TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
   }
-  // The server warms up by requests without a name. Those that ask for nothing fill slots of the direct strategy that
-  // have no request: nobody waits for an answer.
+  // The server warms up by requests without a name. A request without a name and without outputs fills an empty slot of
+  // the direct strategy; no caller waits for its answer.
   if (name.is_none() && work.asked.empty()) throw InvalidArgument("the request belongs to no sequence");
   if (name.is_none()) step.flags = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START | TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
   for (const Step& other : steps) {
@@ -242,7 +242,7 @@ bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   return true;
 }
 
-// One push of all; false: it has failed, and all streams are as they were.
+// Makes one push of all steps. False: it has failed, and no stream has changed.
 bool Sequences::push(std::span<Step> steps) {
   std::vector<int64_t> ids;
   std::vector<const treadle_value*> values;
@@ -269,7 +269,7 @@ void Sequences::push_each(std::span<Step> steps) {
   for (Step& step : steps) push({&step, 1});
 }
 
-// What the end of the sequence brings.
+// The results of a flush.
 std::vector<treadle::Value> Sequences::flushed(const Step& step) {
   std::vector<treadle_value*> handles(output_names_.size(), nullptr);
   if (given_.empty()) {
@@ -298,7 +298,7 @@ void Sequences::flush(Step& step) {
   }
 }
 
-// What belongs to the stream alone: its snapshot, its end.
+// Adds the snapshot, and ends the stream, if requested.
 void Sequences::finish(Step& step) {
   Work& work = *step.work;
   try {
@@ -318,7 +318,7 @@ void Sequences::finish(Step& step) {
 std::vector<int64_t> Sequences::dims_on_wire(size_t output, const treadle_value* value) const {
   const int64_t* begin = treadle_tensor_dims(value);
   std::vector<int64_t> dims(begin, begin + treadle_tensor_rank(value));
-  // Runs are stacked in front of the batch, which is of one; responses have the batch in front.
+  // Runs are stacked in front of the batch, which has size 1. Responses have the batch first.
   if (is_stacked_[output] && model_.config.max_batch > 0 && dims.size() > 1 && dims[1] == 1)
     std::swap(dims[0], dims[1]);
   return dims;

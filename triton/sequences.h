@@ -1,11 +1,10 @@
 #pragma once
-// Requests of sequences, and whole signals: each goes to its stream in a pool, which runs those that come together as
-// the entries of a batch.
+// Requests of sequences, and whole signals: each goes to its stream in a pool, which runs requests that come together
+// as the entries of a batch.
 //
-// A stream begins with START, from a snapshot where the request has one, and leaves with END, when it has had no
-// request for idle_s, or when its sequence is started again. A request that fails changes nothing for any stream; a
-// START that fails has begun nothing, and an END that fails has ended it all the same, as the server takes no more of
-// it.
+// A stream begins with START, from a snapshot if the request has one. It leaves with END, after idle_s without a
+// request, or when its sequence starts again. A request that fails changes no stream. A START that fails begins
+// nothing. An END that fails ends the stream nevertheless, as the server sends no further requests for it.
 
 #include <chrono>
 #include <list>
@@ -17,7 +16,7 @@
 
 namespace backend {
 
-// What a sequence is called: a number, or a text.
+// The name of a sequence: a number, or a text.
 struct SequenceName {
   uint64_t number = 0;
   std::string text;
@@ -78,20 +77,21 @@ class Sequences final : public Runner {
   const Model& model_;
   Metrics metrics_;
   treadle::StreamOptions options_;
-  treadle::Stream fresh_;  // what a stream begins as
+  treadle::Stream fresh_;  // the initial state of all streams
   treadle::Pool pool_;
   std::vector<std::string> output_names_;
-  std::vector<int64_t> axes_;  // along which results of the last step and the flush are joined; -1: they are not
+  std::vector<int64_t> axes_;  // axes along which results of the last step and of the flush are joined; -1: they are
+                               // not
   std::vector<bool> is_stacked_;
   std::vector<const char*> names_;  // of inputs that requests give
-  std::vector<size_t> given_;       // of these, inputs that are not cut: a flush needs them as well
+  std::vector<size_t> given_;       // indices of those that are not cut along time: a flush needs them as well
   bool is_timed_ = false;
   size_t capacity_;
   Clock::duration idle_;
-  std::list<Live> live_;  // by their last request, the one that was longest ago first
+  std::list<Live> live_;  // by their last request, the oldest first
   std::unordered_map<SequenceName, Place, SequenceHash> by_name_;
   int64_t next_id_ = 0;
-  bool has_text_names_ = false;  // the last one was a text
+  bool has_text_names_ = false;  // the last name was a text
 };
 
 }  // namespace backend

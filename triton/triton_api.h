@@ -1,7 +1,7 @@
 #pragma once
-// What this backend uses of Triton's C interface: names, numbers and signatures as declared in `tritonserver.h` and
-// `tritonbackend.h` of github.com/triton-inference-server/core (BSD-3), from version 1.10 of the backend interface on.
-// The server brings the functions, so nothing of Triton is needed to build.
+// The part of Triton's C interface that this backend uses: names, numbers and signatures as declared in
+// `tritonserver.h` and `tritonbackend.h` of github.com/triton-inference-server/core (BSD-3), from version 1.10 of the
+// backend interface on. The server provides the functions, so building needs nothing of Triton.
 
 #include <cstdint>
 
@@ -77,7 +77,7 @@ enum : uint32_t {
   TRITONSERVER_REQUEST_RELEASE_ALL = 1,
   TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 };
-// Backends of another first number do not fit, those of a higher second number do.
+// The server refuses backends with another major version, or a higher minor version.
 inline constexpr uint32_t kTritonBackendMajor = 1;
 inline constexpr uint32_t kTritonBackendMinor = 10;
 
@@ -93,7 +93,7 @@ TRITONSERVER_Error* TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const c
 TRITONSERVER_Error* TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message* message, const char** base, size_t* size);
 TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message);
 
-// Servers before 2.22, and those built without metrics, lack these.
+// Missing in servers before 2.22, and in servers that were built without metrics.
 __attribute__((weak)) TRITONSERVER_Parameter* TRITONSERVER_ParameterNew(const char* name,
                                                                         TRITONSERVER_ParameterType type,
                                                                         const void* value);

@@ -30,7 +30,7 @@ int64_t count_of(std::span<const int64_t> dims) {
   return count;
 }
 
-// Memory that the server has made for an output or a state, which is to be the processor's.
+// Copies to memory that the server has provided for an output or a state; it has to be the processor's.
 void put(const std::string_view name, void* to, TRITONSERVER_MemoryType memory, const void* from, size_t bytes) {
   if (memory == TRITONSERVER_MEMORY_GPU) {
     throw Failure(
@@ -58,7 +58,7 @@ std::string wire_texts(const Output& output) {
   return bytes;
 }
 
-// Calls use(data, bytes) with what goes over the wire.
+// Calls use(data, bytes) with the bytes in the server's format.
 template <class Use>
 void with_wire_bytes(const Output& output, Use use) {
   if (treadle_value_kind(output.value) != TREADLE_TENSOR) {

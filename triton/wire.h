@@ -1,5 +1,5 @@
 #pragma once
-// Tensors between requests, treadle and responses.
+// Conversions between tensors of requests, treadle and responses.
 
 #include <optional>
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace backend {
 
-// ONNX's number of an element type, 0 where it has none; and back, TRITONSERVER_TYPE_INVALID where Triton has none.
+// ONNX's number of an element type, 0 if there is none; and back, TRITONSERVER_TYPE_INVALID if there is none.
 int element_of(TRITONSERVER_DataType type);
 TRITONSERVER_DataType type_of(int element);
 
 std::string shape_text(std::span<const int64_t> dims);
 
-// An input of a request as it came: the memory is the server's.
+// An input of a request; the memory is the server's.
 struct Arrived {
   TRITONBACKEND_Input* input = nullptr;
   std::string_view name;
@@ -28,17 +28,17 @@ struct Arrived {
 };
 std::vector<Arrived> inputs_of(TRITONBACKEND_Request* request);
 
-// The input's bytes one after the other, in memory with room for them.
+// Copies the input's bytes, which may be in several buffers, to memory with room for them.
 void copy_bytes(const Arrived& from, void* to);
 std::string bytes_of(const Arrived& from);
-// A tensor of treadle's that holds what arrived. Errors: InvalidArgument for bytes that do not fit its shape.
+// A tensor with the input's contents. Errors: InvalidArgument for bytes that do not fit its shape.
 treadle::Value tensor_of(const Arrived& from);
-// The texts of a tensor of TRITONSERVER_TYPE_BYTES: each a length of four bytes (little-endian) and so many bytes.
+// The texts of a tensor of TRITONSERVER_TYPE_BYTES: each has a length of four bytes (little-endian), then its bytes.
 std::vector<std::string> texts_of(const Arrived& from);
 
-// A tensor, or the elements [begin, end) of one, as `dims` say.
+// A tensor, or its elements [begin, end), with sizes `dims`.
 struct Output {
-  Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes);  // all of it
+  Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes);  // the whole tensor
   Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes, int64_t from, int64_t to)
       : name(called), value(tensor), dims(std::move(sizes)), begin(from), end(to) {}
 
@@ -48,10 +48,10 @@ struct Output {
   int64_t begin, end;
 };
 void add_output(TRITONBACKEND_Response* response, const Output& output);
-// Bytes as a tensor of TRITONSERVER_TYPE_UINT8.
+// Adds bytes as a tensor of TRITONSERVER_TYPE_UINT8.
 void add_bytes(TRITONBACKEND_Response* response, const char* name, std::string_view bytes,
                std::span<const int64_t> dims);
-// What the server gives as input of the sequence's next request.
+// Sets the state that the server gives as input with the sequence's next request.
 void update_state(TRITONBACKEND_Request* request, const Output& state);
 
 }  // namespace backend

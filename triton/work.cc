@@ -7,7 +7,7 @@ namespace backend {
 
 namespace {
 
-// What cannot be told to the caller is told to the operator.
+// Logs an error that cannot be returned to the caller.
 void drop(TRITONSERVER_Error* error, const char* what) {
   if (!error) return;
   TREADLE_LOG(ERROR, std::string(what) + ": " + TRITONSERVER_ErrorMessage(error));

@@ -1,5 +1,5 @@
 #pragma once
-// Requests at hand, their answers, and what is told of them.
+// Requests, their answers, and their statistics.
 
 #include <functional>
 #include <optional>
@@ -14,7 +14,7 @@ namespace backend {
 uint64_t now_ns();
 
 struct Work {
-  // Reads what came; on an error keeps it as the answer.
+  // Reads the request's inputs; an error becomes its answer.
   explicit Work(TRITONBACKEND_Request* arrived);
 
   const Arrived* input(std::string_view name) const;
@@ -22,25 +22,25 @@ struct Work {
 
   TRITONBACKEND_Request* request;
   std::vector<Arrived> inputs;
-  std::vector<std::string_view> asked;  // outputs
+  std::vector<std::string_view> asked;  // requested outputs
   std::optional<Failure> failure;
-  bool is_answered = false;  // and the server's again
+  bool is_answered = false;  // and belongs to the server again
 };
 
 // Runs requests of one model instance. One thread at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Answers each and releases it, whatever happens.
+  // Answers each request and releases it, whatever happens.
   void execute(std::span<TRITONBACKEND_Request*> requests);
 
  protected:
   explicit Runner(TRITONBACKEND_ModelInstance* instance) : instance_(instance) {}
-  // Keeps errors in the requests that they are of.
+  // Stores each error in its request.
   virtual void run(std::span<Work> works) = 0;
-  // Sends what `fill` adds, or the failure; then the request is the server's again.
+  // Sends the response that `fill` completes, or the error. Then the request belongs to the server again.
   void answer(Work& work, const std::function<void(TRITONBACKEND_Response*)>& fill);
-  // Between these two the model runs.
+  // To be called before and after the model runs.
   void begin_compute() { compute_start_ = now_ns(); }
   void end_compute() { compute_end_ = now_ns(); }
 

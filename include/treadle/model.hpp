@@ -1,4 +1,5 @@
-// Models without running them: files, texts, checking, inference; and what this build of treadle knows (treadle.hpp).
+// Reads, checks, infers and prints models without running them; lists the passes and operators of this build
+// (treadle.hpp).
 #pragma once
 
 #include "treadle/value.hpp"
@@ -48,12 +49,12 @@ class Report {
   explicit Report(treadle_report* handle) : handle_(handle) {}
   size_t error_count() const { return treadle_report_error_count(get()); }
   size_t warning_count() const { return treadle_report_warning_count(get()); }
-  // With TREADLE_CHECK_RUNS: why no session takes the model; empty: one does.
+  // With TREADLE_CHECK_RUNS: why no session accepts the model; empty when a session accepts it.
   std::string refusal() const {
     const char* refusal = treadle_report_refusal(get());
     return refusal ? refusal : "";
   }
-  // Of very many the first.
+  // At most as many problems as the check lists; see treadle.h.
   std::vector<Problem> problems() const {
     std::vector<Problem> problems;
     for (size_t i = 0; i < treadle_report_size(get()); ++i) {
@@ -70,29 +71,29 @@ class Report {
   detail::Handle<treadle_report, treadle_report_free> handle_;
 };
 
-// That there are problems is no error. `flags`: of TREADLE_CHECK_*.
+// A model with problems is no error: the report lists them. `flags`: TREADLE_CHECK_*, or-ed.
 inline Report check_model(const ModelFile& model, int flags = TREADLE_CHECK_FULL) {
   treadle_report* report = nullptr;
   check(model.given_to(treadle_model_check, flags, &report));
   return Report(report);
 }
 
-// The model with the types of its values written into it. `flags`: of TREADLE_INFER_*.
+// The model with the inferred types of its values written into it. `flags`: TREADLE_INFER_*, or-ed.
 inline std::string infer_model(const ModelFile& model, unsigned flags = 0) {
   return detail::take_bytes(
       [&](char** typed, size_t* size) { return model.given_to(treadle_model_infer, flags, typed, size); });
 }
 
-// The graph as a tree of bodies with the types of all values, for people.
+// The graph as a readable tree of bodies, with the types of all values.
 inline std::string model_tree(const ModelFile& model, unsigned flags = 0) {
   return detail::take_text([&](char** text) { return model.given_to(treadle_model_tree, flags, text); });
 }
 
-// Rather than a serialised model.
+// Whether the bytes are a model's text, and not a serialised model.
 inline bool is_text(const std::string& bytes) {
   return treadle_is_text(bytes.data(), bytes.size());
 }
-// The part of a model that a text says, serialised.
+// Parses the text of one part of a model and returns the part serialised.
 inline std::string parse_text(treadle_part part, const std::string& text) {
   return detail::take_bytes(treadle_text_parse, part, text.data(), text.size());
 }
@@ -127,7 +128,7 @@ inline std::vector<Operator> operators() {
   for (size_t i = 0; i < treadle_operator_count(); ++i) operators.emplace_back(i);
   return operators;
 }
-// The operator that a misspelt name is likely to mean; empty when none is near.
+// The known operator whose name is nearest to a misspelt one; empty when none is near.
 inline std::string operator_like(const std::string& name) {
   const char* like = treadle_operator_like(name.c_str());
   return like ? like : "";

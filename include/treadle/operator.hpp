@@ -1,4 +1,4 @@
-// Operators of a program's own (treadle.hpp; docs/howto/custom-operators.md).
+// Operators that a program defines (treadle.hpp; docs/howto/custom-operators.md).
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace treadle {
 inline namespace v1 {
 
-// A node whose kernel is made or runs. Valid during the call that got it.
+// A node for which a kernel is made or run. Valid only during the call that received it.
 class Node {
  public:
   explicit Node(const treadle_node* handle) : handle_(handle) {}
@@ -27,7 +27,7 @@ class Node {
   size_t output_count() const { return treadle_node_output_count(handle_); }
   bool has(const char* name) const { return find(name) != nullptr; }
 
-  // Attributes, or what stands for them where the node leaves them out.
+  // The node's attributes; `otherwise` is returned when the node does not set the attribute.
   int64_t integer(const char* name, int64_t otherwise = 0) const {
     const treadle_attribute* found = find(name);
     return found ? treadle_attribute_int(found, 0) : otherwise;
@@ -70,7 +70,7 @@ class Node {
   const treadle_node* handle_;
 };
 
-// Elements and sizes of a tensor that a call reads or writes.
+// Elements and sizes of a tensor that a kernel reads or writes.
 template <class T>
 struct Elements {
   T* data = nullptr;
@@ -89,7 +89,7 @@ class Call {
 
   Node node() const { return Node(treadle_call_node(handle_)); }
   bool has_input(size_t index) const { return treadle_call_input(handle_, index) != nullptr; }
-  // Throws Error for an input that is left out or holds elements of another type.
+  // Throws Error when the input is left out or has another element type.
   template <class T>
   Elements<const T> input(size_t index) const {
     const treadle_value* value = treadle_call_input(handle_, index);
@@ -100,7 +100,7 @@ class Call {
             static_cast<size_t>(treadle_tensor_count(value)),
             {dims, dims + treadle_tensor_rank(value)}};
   }
-  // Makes the output a tensor of these sizes, whose elements are not set yet.
+  // Makes the output a tensor of these sizes; its elements are uninitialised.
   template <class T>
   Elements<T> output(size_t index, std::vector<int64_t> dims) {
     treadle_value* value = nullptr;
@@ -108,7 +108,7 @@ class Call {
     return {static_cast<T*>(treadle_tensor_mutable_data(value)), static_cast<size_t>(treadle_tensor_count(value)),
             std::move(dims)};
   }
-  // The output is what the value is, of any kind.
+  // Makes the output share the contents of `value`, which may be of any kind.
   void set(size_t index, const Value& value) { check(treadle_call_set(handle_, index, value.get())); }
   treadle_call* get() const { return handle_; }
 
@@ -122,15 +122,15 @@ class Call {
   treadle_call* handle_;
 };
 
-// What is known of a node's inputs before it runs, and says what follows for its outputs.
+// The known types of a node's inputs; the callback sets the types of the node's outputs.
 class Inference {
  public:
   explicit Inference(treadle_inference* handle) : handle_(handle) {}
   Node node() const { return Node(treadle_inference_node(handle_)); }
-  // Null where nothing is known.
+  // Null when the input's type is unknown.
   const treadle_type* input(size_t index) const { return treadle_inference_input(handle_, index); }
   void set_like(size_t output, size_t input) { check(treadle_inference_set_like(handle_, output, input)); }
-  // -1 for sizes that are not known.
+  // A size of -1 is unknown.
   void set_output(size_t output, const std::vector<int64_t>& dims) {
     check(treadle_inference_set_output(handle_, output, 0, dims.data(), nullptr, dims.size()));
   }
@@ -140,7 +140,7 @@ class Inference {
   treadle_inference* handle_;
 };
 
-// An operator: its name, what it takes and gives, and a class whose objects are the kernels of nodes:
+// An operator: its name, its inputs and outputs, and a class whose objects are the kernels of nodes:
 //
 //   struct SoftClip {
 //     explicit SoftClip(const treadle::Node& node) : limit(node.number("limit", 1)) {}
@@ -159,7 +159,7 @@ class CustomOperator {
     check(treadle_operator_create(domain.c_str(), name.c_str(), since, &handle));
     handle_.reset(handle);
   }
-  // An empty type is any.
+  // An empty type accepts any type.
   CustomOperator& input(const std::string& type = {}, treadle_arity arity = TREADLE_SINGLE,
                         const char* name = nullptr) {
     check(treadle_operator_input(get(), name, type.empty() ? nullptr : type.c_str(), arity));
@@ -170,7 +170,7 @@ class CustomOperator {
     check(treadle_operator_output(get(), name, type.empty() ? nullptr : type.c_str(), arity));
     return *this;
   }
-  // From the first one on, nodes have no attributes of other names.
+  // After the first call, nodes may have no attributes of other names.
   CustomOperator& attribute(const std::string& name, bool required = false) {
     check(treadle_operator_attribute(get(), name.c_str(), required));
     treadle_operator_any_attributes(get(), false);
@@ -205,9 +205,9 @@ class CustomOperator {
     check(treadle_operator_set_functions(get(), &functions));
     return *this;
   }
-  // For all sessions that are opened from now on.
+  // Makes the operator known to all sessions that are opened later.
   void register_it() const { check(treadle_operator_register(get())); }
-  // For sessions with these options.
+  // Makes the operator known to sessions that are opened with these options.
   void add_to(SessionOptions& options) const { check(treadle_options_add_operator(options.get(), get())); }
   treadle_operator* get() const { return handle_.get(); }
 

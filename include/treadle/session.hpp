@@ -20,9 +20,9 @@ class SessionOptions {
     return *this;
   }
   SessionOptions& threads(int count) { return set("threads", std::to_string(count)); }
-  // Whether the body of a Loop without cond ends the Loop. See docs/strictness.md.
+  // Whether a Loop without cond ends when its body's condition is false. See docs/strictness.md.
   SessionOptions& obey_loop_conditions(bool on = true) { return set("loop_condition", on ? "obeyed" : "ignored"); }
-  // Of loading, and of each planning later on; 0: none. See docs/limits.md.
+  // Limits for loading, and for each later planning; 0: no limit. See docs/limits.md.
   void limit_load_time(double seconds) { treadle_options_limit_load_time(get(), seconds); }
   void limit_load_memory(size_t bytes) { treadle_options_limit_load_memory(get(), bytes); }
   void cancel_load(bool on = true) { treadle_options_cancel_load(get(), on); }  // from any thread
@@ -34,8 +34,8 @@ class SessionOptions {
     check(treadle_options_set_denoted_dimension(get(), denotation.c_str(), size));
     return *this;
   }
-  // Asked about every 5 ms by whoever loads or plans; true stops that. As long as there are sessions with these
-  // options.
+  // Loading and planning call `interrupted` about every 5 ms and stop when it returns true. `context` must live as long
+  // as any session with these options.
   void set_interrupt(bool (*interrupted)(void*), void* context) {
     treadle_options_set_interrupt(get(), interrupted, context);
   }
@@ -57,18 +57,18 @@ class RunOptions {
   void limit_memory(size_t bytes) { treadle_run_options_limit_memory(get(), bytes); }
   void cancel(bool on = true) { treadle_run_options_cancel(get(), on); }  // from any thread
   bool is_cancelled() const { return treadle_run_options_is_cancelled(get()); }
-  // Asked about every 5 ms, from the thread that runs; true cancels the run.
+  // The thread that runs calls `interrupted` about every 5 ms; the run is cancelled when it returns true.
   void set_interrupt(bool (*interrupted)(void*), void* context) {
     treadle_run_options_set_interrupt(get(), interrupted, context);
   }
   void set_long_work(void (*begins)(void*), void* context) {
     treadle_run_options_set_long_work(get(), begins, context);
   }
-  // Runs with these options, one at a time, count the iterations of each loop.
+  // Runs with these options count the iterations of each loop. Such runs must not overlap.
   void count_iterations(bool count = true) { treadle_run_options_count_iterations(get(), count); }
   std::string iterations(bool json = false) const { return detail::take(treadle_run_options_iterations(get(), json)); }
-  // Called from the thread that runs (treadle_run_options_set_progress); true cancels the run, and so does an
-  // exception, which comes out of it.
+  // The thread that runs calls `told` (treadle_run_options_set_progress). The run is cancelled when `told` returns true
+  // or throws; the exception leaves the run.
   void progress(std::function<bool(const treadle_progress&)> told) {
     progress_ = std::make_unique<std::function<bool(const treadle_progress&)>>(std::move(told));
     treadle_run_options_set_progress(get(), *progress_ ? tell : nullptr, progress_.get());
@@ -104,7 +104,7 @@ struct FeedArrays {
 };
 }  // namespace detail
 
-// Where the time of runs went; made by Session::profile.
+// The time that each node took in runs; made by Session::profile.
 class Profile {
  public:
   explicit Profile(treadle_profile* handle) : handle_(handle) {}
@@ -131,13 +131,14 @@ class Session {
     handle_.reset(handle);
   }
 
-  // Options that were given and have no effect on this model, each as a sentence.
+  // Given options that have no effect on this model, each as a sentence.
   std::vector<std::string> remarks() const {
     std::vector<std::string> remarks;
     while (const char* remark = treadle_session_remark(get(), remarks.size())) remarks.emplace_back(remark);
     return remarks;
   }
-  // Rules that the model breaks, and what it leaves open, each as a sentence; it runs all the same.
+  // Rules that the model breaks, and points that it leaves undefined, each as a sentence. The session runs the model
+  // all the same.
   std::vector<std::string> warnings() const {
     std::vector<std::string> warnings;
     while (const char* warning = treadle_session_warning(get(), warnings.size())) warnings.emplace_back(warning);
@@ -167,14 +168,14 @@ class Session {
   }
   treadle_counters counters() const { return treadle_session_counters(get()); }
 
-  // The outputs named, or all.
+  // Computes the named outputs, or all outputs when none is named.
   std::vector<Value> run(const Feeds& feeds, const std::vector<std::string>& outputs = {},
                          const RunOptions* options = nullptr) const {
     std::vector<Value> results(outputs.empty() ? count(TREADLE_OUTPUT) : outputs.size());
     run_into(feeds, outputs, results, options);
     return results;
   }
-  // All outputs.
+  // Computes all outputs.
   std::vector<Value> run(const Feeds& feeds, const RunOptions* options) const { return run(feeds, {}, options); }
   // Tensors of the right type and sizes in `results` are written in place.
   void run_into(const Feeds& feeds, const std::vector<std::string>& outputs, std::vector<Value>& results,
@@ -202,7 +203,7 @@ class Session {
 
   // The model after the rewrites of loading, serialised.
   std::string optimized_model() const { return detail::take_bytes(treadle_session_optimized_model, get()); }
-  // The graph after the rewrites of loading; with the option "dump", as it was behind that rewrite.
+  // The graph after the rewrites of loading; with the option "dump", the graph after the rewrite that the option names.
   std::string dump_graph() const { return detail::take_text(treadle_session_dump_graph, get()); }
   void set_threads(int threads) { treadle_session_set_threads(get(), threads); }
   void compile() const { treadle_session_compile(get()); }

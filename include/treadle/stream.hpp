@@ -17,7 +17,7 @@ class StreamOptions {
     check(treadle_stream_options_pair(get(), input.c_str(), output.c_str()));
     return *this;
   }
-  // Whether pairs that are not given are found by name and type; on, unless it is turned off.
+  // Whether pairs of states that are not given are found by name and type; on by default.
   StreamOptions& find_pairs(bool find) {
     treadle_stream_options_find_pairs(get(), find);
     return *this;
@@ -34,7 +34,7 @@ class StreamOptions {
     check(treadle_stream_options_time(get(), name.c_str(), axis));
     return *this;
   }
-  // The axis whose size the model gives this name.
+  // The time axis of input `name` is the axis whose size the model calls `symbol`.
   StreamOptions& time(const std::string& name, const std::string& symbol) {
     check(treadle_stream_options_time_symbol(get(), name.c_str(), symbol.c_str()));
     return *this;
@@ -49,7 +49,7 @@ class StreamOptions {
   detail::Handle<treadle_stream_options, treadle_stream_options_free> handle_;
 };
 
-// Copying forks: both go on from the same state.
+// A copy is a fork: both streams go on from the same state.
 class Stream {
  public:
   Stream(const Session& session, const StreamOptions& options) {
@@ -67,14 +67,14 @@ class Stream {
   Stream& operator=(const Stream& other) { return *this = Stream(other); }
   ~Stream() = default;
 
-  // Outputs that are not states, one value each. `hops`: how many runs were made.
+  // Returns the outputs that are not states, one value each. `hops` receives the number of runs made.
   std::vector<Value> push(const Feeds& feeds, const RunOptions* options = nullptr, size_t* hops = nullptr) {
     return advance(treadle_stream_push, feeds, options, hops);
   }
   std::vector<Value> flush(const Feeds& feeds = {}, const RunOptions* options = nullptr, size_t* hops = nullptr) {
     return advance(treadle_stream_flush, feeds, options, hops);
   }
-  // Into `results`: tensors of the right type and sizes are written in place.
+  // As push(); tensors in `results` of the right type and sizes are written in place.
   void push_into(const Feeds& feeds, std::vector<Value>& results, const RunOptions* options = nullptr) {
     const detail::FeedArrays arrays(feeds);
     std::vector<treadle_value*> handles(treadle_stream_output_count(get()), nullptr);
@@ -83,7 +83,7 @@ class Stream {
                                           arrays.values.data(), arrays.names.size(), handles.data(), nullptr));
     for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
   }
-  // Plans and compiles for pushes of these numbers of samples (none: of one hop), so that no push has to.
+  // Plans and compiles for pushes of these numbers of samples, so that the pushes do not. Empty: for pushes of one hop.
   void warm(const std::vector<int64_t>& sizes = {}) { check(treadle_stream_warm(get(), sizes.data(), sizes.size())); }
   void reset() { check(treadle_stream_reset(get())); }
   std::vector<std::string> output_names() const {
@@ -92,7 +92,7 @@ class Stream {
       names.emplace_back(treadle_stream_output_name(get(), i));
     return names;
   }
-  // The axis along which the results of pushes go together; -1: each push gives the newest value.
+  // The axis along which the results of pushes are joined; -1: each push returns the newest value alone.
   int64_t output_axis(size_t index) const { return treadle_stream_output_axis(get(), index); }
   std::vector<std::string> state_names() const {
     std::vector<std::string> names;
@@ -113,7 +113,7 @@ class Stream {
   bool done() const { return treadle_stream_done(get()); }
   std::string save() const { return detail::take_bytes(treadle_stream_save, get()); }
   void load(const std::string& snapshot) { check(treadle_stream_load(get(), snapshot.data(), snapshot.size())); }
-  // The same, also where the model's weights are others: streams go on with a newer model.
+  // As load(), and accepts the snapshot of a stream whose model has other weights: streams move on to a newer model.
   void load_from_other_weights(const std::string& snapshot) {
     check(treadle_stream_load_from_other_weights(get(), snapshot.data(), snapshot.size()));
   }
@@ -134,11 +134,11 @@ class Stream {
   detail::Handle<treadle_stream, treadle_stream_free> handle_;
 };
 
-// Many streams of one model, whose blocks run together as the entries of a batch. Each has a batch of one, and a number
-// that the caller gives it. One thread at a time.
+// Many streams of one model; their chunks run together as the entries of a batch. Each stream has a batch of one, and a
+// number that the caller chooses. One thread at a time may call.
 class Pool {
  public:
-  // A stream's number and its chunk, one value per name of push().
+  // A stream's number, and its chunk: one value for each name of push().
   using Chunk = std::pair<int64_t, std::vector<Value>>;
 
   Pool(const Session& session, const StreamOptions& options, size_t capacity) {
@@ -147,7 +147,7 @@ class Pool {
     handle_.reset(handle);
   }
 
-  // Streams join with their first chunk. For each chunk in turn the outputs of its stream.
+  // A stream joins the pool with its first chunk. Returns, for each chunk in order, the outputs of its stream.
   std::vector<std::vector<Value>> push(const std::vector<std::string>& names, const std::vector<Chunk>& chunks,
                                        const RunOptions* options = nullptr) {
     std::vector<const char*> inputs;
@@ -166,10 +166,10 @@ class Pool {
     for (size_t i = 0; i < handles.size(); ++i) results[i / outputs].emplace_back(handles[i]);
     return results;
   }
-  // As many samples of each stream: values have their entries along the model's axis of the batch, in the order of
-  // `ids`, and so have the outputs. `lengths`: becomes [ids, outputs], how much of each output is the stream's own
-  // along the axis that pushes are joined along, where zeros fill it up. Throws for streams that run on their own, and
-  // without `lengths` for results of unlike sizes.
+  // Pushes the same number of samples to each stream. Inputs and outputs have one entry for each of `ids`, in that
+  // order, along the model's batch axis. `lengths` becomes [ids, outputs]: how much of each output belongs to the
+  // stream, along the axis along which pushes are joined; zeros fill the rest. Throws when a stream runs alone, and,
+  // without `lengths`, when results differ in size.
   std::vector<Value> push_batch(const std::vector<int64_t>& ids, const Feeds& feeds,
                                 const RunOptions* options = nullptr, std::vector<int64_t>* lengths = nullptr) {
     const detail::FeedArrays arrays(feeds);
@@ -180,20 +180,20 @@ class Pool {
                                               handles.data(), lengths ? lengths->data() : nullptr));
     return {handles.begin(), handles.end()};
   }
-  // What the end of a stream's signal brings; the stream leaves.
+  // Ends the stream's signal and returns its last outputs; the stream leaves the pool.
   std::vector<Value> flush(int64_t id, const RunOptions* options = nullptr) {
     std::vector<treadle_value*> handles(treadle_pool_output_count(get()), nullptr);
     detail::check_run(treadle_pool_flush(get(), options ? options->get() : nullptr, id, handles.data()));
     return {handles.begin(), handles.end()};
   }
   void leave(int64_t id) { check(treadle_pool_leave(get(), id)); }
-  // A stream of its own that goes on from where this one is.
+  // A separate stream that goes on from this one's state.
   Stream fork(int64_t id) const {
     treadle_stream* stream = nullptr;
     check(treadle_pool_fork(handle_.get(), id, &stream));
     return Stream(stream);
   }
-  // A stream that goes on in the pool from where `stream` is.
+  // Adds a stream that goes on from the state of `stream`.
   void join(int64_t id, const Stream& stream) { check(treadle_pool_join(get(), id, stream.get())); }
 
   std::vector<std::string> output_names() const {
@@ -204,9 +204,12 @@ class Pool {
   }
   bool contains(int64_t id) const { return treadle_pool_contains(get(), id); }
   bool done(int64_t id) const { return treadle_pool_done(get(), id); }
-  size_t size() const { return treadle_pool_size(get()); }   // streams that are in it
-  int64_t runs() const { return treadle_pool_runs(get()); }  // made so far, each for one or more streams
-  std::string why_single() const { return treadle_pool_why_single(get()); }  // empty: they run together
+  size_t size() const { return treadle_pool_size(get()); }   // streams in the pool
+  int64_t runs() const { return treadle_pool_runs(get()); }  // runs made so far, each for one or more streams
+  std::string why_single() const {
+    return treadle_pool_why_single(get());
+  }  // why each stream runs alone; empty when
+     // streams run together
   treadle_pool* get() const { return handle_.get(); }
 
  private:

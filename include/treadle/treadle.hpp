@@ -1,6 +1,6 @@
-// treadle for C++17 and later: owning types and exceptions over treadle.h, nothing else. Everything is inline; the
-// library itself shows C functions only. All that treadle.h can do can be done with what is here; functions that a
-// method calls are where shapes, units and errors are told.
+// treadle for C++17 and later: owning types and exceptions over treadle.h. Everything is inline; the library itself
+// exports C functions only. Every feature of treadle.h is available here. Shapes, units and errors are documented in
+// treadle.h, at the function that a method calls.
 #pragma once
 
 #include "treadle/model.hpp"

@@ -38,12 +38,12 @@ inline void check(treadle_status* status) {
 }
 
 namespace detail {
-// What a callback has thrown in the run that this thread is in.
+// The exception that a callback has thrown during this thread's run.
 inline std::exception_ptr& thrown() {
   thread_local std::exception_ptr thrown;
   return thrown;
 }
-// The status of a run.
+// Throws the exception of a callback, or the error of a run.
 inline void check_run(treadle_status* status) {
   if (const std::exception_ptr failure = std::exchange(thrown(), nullptr)) {
     treadle_status_free(status);
@@ -59,7 +59,7 @@ struct Deleter {
 template <class T, void (*free)(T*)>
 using Handle = std::unique_ptr<T, Deleter<T, free>>;
 
-// A text or bytes that C hands over.
+// Takes over a text or bytes that a C function returned.
 inline std::string take(char* text) {
   std::string copy = text ? text : "";
   treadle_free(text);
@@ -132,28 +132,29 @@ struct ElementOf<uint64_t> {
 inline std::string version() {
   return treadle_version();
 }
-// From here on, what random operators without a seed of their own give follows from `seed`.
+// The random numbers of operators without a seed attribute follow from `seed` from now on.
 inline void set_seed(uint64_t seed) {
   treadle_set_seed(seed);
 }
-// "float"; empty: there is no such type. Element types are the numbers of ONNX's TensorProto.DataType.
+// The name of an element type ("float"); empty when there is no such type. Element types are numbered as in ONNX's
+// TensorProto.DataType.
 inline std::string element_name(int element) {
   const char* name = treadle_element_name(element);
   return name ? name : "";
 }
-// Bytes in memory; 0 for strings.
+// Bytes of an element in memory; 0 for strings.
 inline size_t element_width(int element) {
   return treadle_element_width(element);
 }
 
-// The type of an input or output; a view that is valid as long as its session.
+// The type of an input or output; a view, valid as long as its session.
 class Type {
  public:
   explicit Type(const treadle_type* type) : type_(type) {}
   treadle_kind kind() const { return treadle_type_kind(type_); }
   int element() const { return treadle_type_element(type_); }
   int64_t rank() const { return treadle_type_rank(type_); }                  // -1: unknown
-  int64_t dim(int64_t axis) const { return treadle_type_dim(type_, axis); }  // -1: no known number
+  int64_t dim(int64_t axis) const { return treadle_type_dim(type_, axis); }  // -1: unknown
   std::string symbol(int64_t axis) const { return detail::take(treadle_type_symbol(type_, axis)); }
   Type child() const { return Type(treadle_type_child(type_)); }
   std::string name() const { return detail::take(treadle_type_name(type_)); }  // "tensor(float)"
@@ -180,13 +181,13 @@ class Value {
   }
   ~Value() = default;
 
-  // Uninitialised.
+  // An uninitialised tensor.
   static Value tensor(int element, const std::vector<int64_t>& dims) {
     treadle_value* value = nullptr;
     check(treadle_tensor_create(element, dims.data(), dims.size(), &value));
     return Value(value);
   }
-  // A copy of `data`, as many elements as `dims` say.
+  // A tensor with a copy of `data`, which must have as many elements as `dims` say.
   template <class T>
   static Value of(const T* data, const std::vector<int64_t>& dims) {
     Value value = tensor(detail::ElementOf<T>::value, dims);
@@ -194,7 +195,7 @@ class Value {
     if (value.bytes() > 0) std::memcpy(value.mutable_data<T>(), data, value.bytes());
     return value;
   }
-  // The caller's memory, which must live as long as any value that shares it.
+  // A tensor over the caller's memory, which must outlive every value that shares it.
   template <class T>
   static Value borrow(T* data, const std::vector<int64_t>& dims) {
     size_t bytes = sizeof(T);
@@ -204,7 +205,8 @@ class Value {
                                 nullptr, &value));
     return Value(value);
   }
-  // Memory of any element type; `release(context)` is called once nothing refers to it any more, from any thread.
+  // A tensor over memory of any element type. `release(context)` is called, from any thread, when no value refers to
+  // the memory any more.
   static Value borrow(int element, const std::vector<int64_t>& dims, void* data, size_t bytes, bool writable,
                       void (*release)(void*) = nullptr, void* context = nullptr) {
     treadle_value* value = nullptr;
@@ -219,7 +221,7 @@ class Value {
     check(treadle_tensor_from_texts(dims.data(), dims.size(), views.data(), views.size(), &value));
     return Value(value);
   }
-  // Shares the contents of `elements`. `element`: needed when there are none.
+  // Shares the contents of `elements`. `element` is needed when `elements` is empty.
   static Value sequence(const std::vector<Value>& elements, const treadle_type* element = nullptr) {
     std::vector<const treadle_value*> handles;
     handles.reserve(elements.size());
@@ -228,7 +230,7 @@ class Value {
     check(treadle_sequence_create(element, handles.data(), handles.size(), &value));
     return Value(value);
   }
-  // Of a value; of none (`value` empty), then `element` is needed.
+  // An optional that holds `value`; an empty `value` makes an empty optional, which needs `element`.
   static Value optional(const Value& value, const treadle_type* element = nullptr) {
     treadle_value* made = nullptr;
     check(treadle_optional_create(element, value.get(), &made));
@@ -240,7 +242,7 @@ class Value {
     check(treadle_map_create(keys.get(), values.get(), &value));
     return Value(value);
   }
-  // Values in protobuf, as the backend tests keep them. Without a type a tensor is expected.
+  // Reads a serialised protobuf value, as the files of ONNX's backend tests. Without a type a tensor is expected.
   static Value from_pb(const std::string& bytes, const treadle_type* type = nullptr) {
     treadle_value* value = nullptr;
     check(treadle_value_from_pb(bytes.data(), bytes.size(), type, &value));
@@ -254,7 +256,7 @@ class Value {
   std::string to_pb(const std::string& name = {}) const {
     return detail::take_bytes(treadle_value_to_pb, get(), name.c_str());
   }
-  // With tensors of its own.
+  // A copy with its own memory.
   Value clone() const { return made(treadle_value_clone); }
 
   treadle_kind kind() const { return treadle_value_kind(get()); }
@@ -274,9 +276,9 @@ class Value {
   T* mutable_data() {
     return static_cast<T*>(treadle_tensor_mutable_data(get()));
   }
-  // No other handle, constant or input shares the memory, and it may be written.
+  // Whether no other value, constant or input shares the memory and the memory may be written.
   bool is_exclusive() const { return treadle_tensor_is_exclusive(get()); }
-  // All elements of a tensor of numbers, converted.
+  // All elements of a numeric tensor, converted to double.
   std::vector<double> to_doubles() const {
     std::vector<double> numbers(static_cast<size_t>(count()));
     check(treadle_tensor_to_doubles(get(), numbers.data()));
@@ -293,8 +295,8 @@ class Value {
   Value optional_value() const { return made(treadle_optional_get); }
   Value map_keys() const { return made(treadle_map_keys); }
   Value map_values() const { return made(treadle_map_values); }
-  // A sequence of maps from the same keys to numbers (what ZipMap makes) as keys [K] and values [N,K]; both empty when
-  // it is anything else.
+  // A sequence of maps with equal keys and numeric values (ZipMap's output) as keys [K] and values [N,K]; both are
+  // empty for any other value.
   std::pair<Value, Value> sequence_table() const {
     treadle_value *keys = nullptr, *values = nullptr;
     check(treadle_sequence_table(get(), &keys, &values));

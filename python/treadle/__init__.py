@@ -91,7 +91,7 @@ def get_build_info() -> str:
 
 
 def print_debug_info() -> None:
-    """Prints what a report of a fault should say: versions, the machine, and the providers."""
+    """Prints the versions, the machine and the providers, for a bug report."""
     import platform  # rare, and takes a while to import
 
     print(f"treadle: {__version__}\nPython: {platform.python_version()}\nplatform: {platform.platform()}")
@@ -125,7 +125,7 @@ def set_default_logger_callback(
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """All messages are warnings, which is what 0 asks for."""
+    """Has no effect: all messages are warnings, which have no levels of verbosity."""
     if verbosity > 0:
         warn_once(f"set_default_logger_verbosity({verbosity}) has no effect: all of treadle's messages are warnings")
 
@@ -140,7 +140,7 @@ def enable_telemetry_events() -> None:
 
 
 def set_seed(seed: int) -> None:
-    """From here on, what random operators without a seed of their own give follows from this and from their order."""
+    """Seeds the random operators that have no seed attribute; their numbers also depend on the order of their runs."""
     _core.set_seed(seed)
 
 

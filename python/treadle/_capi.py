@@ -41,5 +41,5 @@ class SessionIOBinding(IOBinding):
         super().bind_output(name, device, device.device_id(), *memory)
 
     def get_outputs(self) -> OrtValueVector:  # type: ignore[override]
-        """Of the last run, in the order in which outputs were bound."""
+        """The outputs of the last run, in the order in which they were bound."""
         return self.get_outputs_as_ortvaluevector()

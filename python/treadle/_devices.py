@@ -67,7 +67,7 @@ class OrtHardwareDeviceType(enum.IntEnum):
 
 
 class OrtExecutionProviderDevicePolicy(enum.IntEnum):
-    """By what a program wants devices to be chosen. treadle has one device, which every policy gives."""
+    """How devices are chosen. treadle has one device, which every policy chooses."""
 
     DEFAULT = 0
     PREFER_CPU = 1
@@ -380,7 +380,7 @@ class OrtEpDevice:
         return f"<treadle.OrtEpDevice {self.ep_name} on {self.device!r}>"
 
     def memory_info(self, memory_type: OrtDeviceMemoryType, /) -> OrtMemoryInfo | None:
-        """Of the CPU's memory; None for another kind."""
+        """The description of the CPU's memory; None for another kind of memory."""
         return cpu_memory() if memory_type == OrtDeviceMemoryType.DEFAULT else None
 
     def create_sync_stream(self) -> None:

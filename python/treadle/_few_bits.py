@@ -1,7 +1,7 @@
-"""Weights of 2, 4 and 8 bits: what onnxruntime's tools of quantisation call to make them.
+"""Packs weights of 2, 4 and 8 bits, for onnxruntime's quantisation tools.
 
-The functions have the names that `onnxruntime.capi._pybind_state` has, and fill the arrays that they are given. The bits
-are onnxruntime's, also where a byte has room for a code that no weight has.
+The functions have the names of those in `onnxruntime.capi._pybind_state`, and fill the arrays that they are given. The
+bytes equal onnxruntime's, also in a byte that has room for more codes than there are weights left.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def set_least_severity(severity: int) -> None:
 
 
 def check_severity(severity: int) -> None:
-    """RuntimeError for what is no severity."""
+    """RuntimeError when `severity` is not between 0 and 4."""
     if not 0 <= severity <= 4:
         raise RuntimeError(f"Invalid logging severity {severity}. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
 

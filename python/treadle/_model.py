@@ -152,7 +152,7 @@ def infer_shapes(
 ) -> Any:
     """The model with the types of all its values, in bodies too: a ModelProto for a ModelProto, else bytes.
 
-    Sizes may be expressions (`2*N+1`); what nobody knows gets a name (`unk__0`), so that equal sizes can be told.
+    Sizes may be expressions (`2*N+1`). An unknown size gets a name (`unk__0`): equal names are equal sizes.
 
     model:       a path, bytes or a ModelProto
     check_type:  argument types must be ones that the operators allow

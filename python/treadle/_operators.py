@@ -69,7 +69,7 @@ def _dtype(type_name: str) -> np.dtype[Any] | None:
         return None
 
 
-_KINDS = "biufc"  # of numbers, each of which the kinds behind it can hold
+_KINDS = "biufc"  # numpy's kinds of numbers; each kind can hold the kinds before it
 
 
 def _array(value: Any, type_name: str, dtype: np.dtype[Any] | None) -> Any:

@@ -34,7 +34,7 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
-    """Has no effect: treadle itself finds what may run at the same time."""
+    """Has no effect: treadle itself decides which nodes run at the same time."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
@@ -60,7 +60,8 @@ def _path(value: Any) -> str:
 
 _ALL_ARE_WARNINGS = "all of treadle's messages are warnings"
 
-# By option: what makes its value, the values of which nobody has to be told (None: any), and what is so instead of others.
+# By option: the function that converts its value, the values that need no warning (None: any), and the behaviour that
+# the warning names for the other values.
 _Option = tuple[Callable[[Any], Any], tuple[Any, ...] | None, str]
 _LOGGING: dict[str, _Option] = {
     "log_severity_level": (operator.index, (-1, 2, 3, 4), _ALL_ARE_WARNINGS),
@@ -98,7 +99,7 @@ _ENTRIES = (_FOLDER, _ASSIGNMENT, _WEIGHTS_FILE, _WEIGHTS_SIZE)
 
 
 def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hint: str) -> Any:
-    """What an option becomes when it is set; a setting that nobody reads would be one that silently does nothing."""
+    """The value that is stored for an option; raises or warns for a setting that would have no effect."""
     kind = type(options).__name__
     if name not in table:
         if options.__dict__.get("_is_made") and not hasattr(options, name):
@@ -236,7 +237,7 @@ class SessionOptions:
 
     @property
     def bounded_load(self) -> bool:
-        """Whether what is computed from constants beforehand is bounded by the size of the model (docs/limits.md)."""
+        """Whether the results that loading computes from constants are limited by the model's size (docs/limits.md)."""
         return bool(self._load_limits.get("bounded_load", True))
 
     @bounded_load.setter
@@ -286,7 +287,7 @@ class SessionOptions:
     def add_external_initializers_from_files_in_memory(
         self, names: Sequence[str], buffers: Sequence[bytes], sizes: Sequence[int]
     ) -> None:
-        """The bytes of files of external data, by what the model calls them; `sizes` says how many bytes of each count.
+        """The bytes of files of external data, by the names that the model uses; `sizes`: how many bytes of each count.
 
         ValueError where there are not as many names as buffers and sizes.
         """

@@ -38,7 +38,7 @@ class StreamPool(Closable):
     def __init__(
         self, origin: Origin, capacity: int, inputs: Sequence[str], timed: Sequence[str], core: _core.StreamPool
     ) -> None:
-        """Not for callers: `InferenceSession.streams` makes pools. `inputs`: those that are not bound."""
+        """Not for callers: `InferenceSession.streams` makes pools. `inputs`: names of the inputs that are not bound."""
         self._origin = origin
         self._capacity = capacity
         self._inputs = inputs
@@ -158,7 +158,7 @@ class StreamPool(Closable):
         return result
 
     def leave(self, stream: Hashable) -> None:
-        """Gives up what the stream carries and makes room; InvalidArgument where the pool has no such stream."""
+        """Frees the stream's state and its place in the pool; InvalidArgument when the pool has no such stream."""
         number = _own_number(stream)
         if number is None:
             self._core.leave(self._number(stream))
@@ -185,7 +185,7 @@ class StreamPool(Closable):
         return self._core.done(self._number(stream))
 
     def close(self) -> None:
-        """Gives up all streams, what they carry, and their memory; a second call does nothing."""
+        """Frees all streams with their states; a second call does nothing."""
         super().close()
         self._push_batch = self._refuse
         self._numbers = {}

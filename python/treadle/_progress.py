@@ -1,4 +1,4 @@
-"""Who is told how far a run is."""
+"""Callbacks and bars that show the progress of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from . import _core
 
-# Told (done, total), total None where nobody knows; True: tqdm's bar.
+# Called with (done, total); total is None when it is unknown. True: tqdm's bar.
 Progress: TypeAlias = Callable[[int, int | None], object] | bool | None
 
 
@@ -31,14 +31,14 @@ class _Bar:
 
 
 def check_progress(progress: Progress) -> None:
-    """TypeError for what nobody can be told by."""
+    """TypeError when `progress` is neither a bool, None nor callable."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"progress is True or is called with (done, total), and is a {type(progress).__name__}")
 
 
 @contextlib.contextmanager
 def told(progress: Progress) -> Iterator[Callable[[int, int | None], object] | None]:
-    """Who is called with (done, total) while it lasts; None where nobody is."""
+    """The callback that gets (done, total) during the `with` block; None without one."""
     check_progress(progress)
     if progress is True:
         bar = _Bar()

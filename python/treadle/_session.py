@@ -55,7 +55,7 @@ def get_all_providers() -> list[str]:
 def _named_providers(
     providers: Sequence[Provider], provider_options: Sequence[Mapping[Any, Any]] | None
 ) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """Names and options as they were given; ValueError for what is neither."""
+    """The providers' names and options as given; ValueError for an entry that is neither a name nor a pair."""
     if isinstance(providers, str) or not isinstance(providers, Sequence):
         raise ValueError("'providers' should be a sequence of names or (name, options) tuples.")
     if provider_options is not None and not isinstance(provider_options, Sequence):
@@ -149,7 +149,7 @@ def _briefly(values: list[NodeArg], most: int = 4) -> str:
 
 
 def _least_size(entries: Mapping[str, str]) -> int:
-    """Bytes from which on an initialiser goes to the file of weights; InvalidArgument for what is no number."""
+    """The least size in bytes of an initialiser that goes to the file of weights; InvalidArgument for no number."""
     text = entries.get(_WEIGHTS_SIZE, "1024")
     if not text.isdecimal():
         raise InvalidArgument(f"the configuration entry '{_WEIGHTS_SIZE}' is a number of bytes, found '{text}'")
@@ -163,7 +163,7 @@ def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
 
 
 def check_is_here(model: Any, host: str) -> None:
-    """NoSuchFile where what was pickled on `host` was made from a path, and there is no such file here."""
+    """NoSuchFile where `model`, pickled on `host`, is a path and there is no such file on this machine."""
     if isinstance(model, str) and not os.path.exists(model):
         raise NoSuchFile(
             f"{model} is not on {os.uname().nodename}: a session was made from it on {host} and pickled, which "
@@ -237,7 +237,7 @@ class InferenceSession(_core.SessionBase):
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._engine.metadata())
         _warn_of_model_options(self._model_meta)
-        # A session that nobody asks for its profile writes it in the end.
+        # The profile is written at the end of the session when end_profiling was not called.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
         self._run = self._engine.run
         if self._profile is None:
@@ -339,7 +339,7 @@ class InferenceSession(_core.SessionBase):
         providers: Sequence[Provider] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Keeps what is asked for; the CPU runs the model. RuntimeError for what is no provider's name."""
+        """Records the providers; the CPU runs the model. RuntimeError for a name that is no provider's."""
         for provider in providers or ():
             name = provider if isinstance(provider, str) else provider[0]
             if not name.endswith("ExecutionProvider"):
@@ -499,7 +499,7 @@ class InferenceSession(_core.SessionBase):
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Runs with what is bound. Errors are those of `run`, and RuntimeError where an output does not fit its buffer."""
+        """Runs with the bound values. Raises as `run`, and RuntimeError when an output does not fit its buffer."""
         iobinding._run(self._recorded("model_run", self._engine.run_values), run_options)
 
     def end_profiling(self) -> str:
@@ -603,11 +603,11 @@ class InferenceSession(_core.SessionBase):
     def explain(
         self, input_feed: Mapping[str, InputValue] | None = None, *, json: bool = False
     ) -> str | dict[str, Any]:
-        """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what an iteration takes.
+        """How each loop was rewritten and runs, which rewrites were refused and why, and how long an iteration takes.
 
-        Of the plan for `input_feed`, with which a model that has loops is run a few times, to measure what only a run
-        knows; without one, of the newest plan, or before the first run of what the model says of its inputs. A text, or
-        with `json` a dict.
+        With `input_feed`: the plan for these inputs. A model that has loops is run a few times with them, to measure
+        its loops. Without: the newest plan, or, before the first run, a plan for the sizes that the model declares.
+        Returns a text, or with `json` a dict.
         """
         text = self._engine.explain(input_feed, json)
         if not json:

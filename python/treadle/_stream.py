@@ -102,7 +102,7 @@ def _go_on(origin: Origin, snapshot: bytes) -> Stream:
 
 
 class Stream(_core.StreamBase, Closable):
-    """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
+    """A session whose states go from run to run; made by `InferenceSession.stream`. `print(stream)` lists the states.
 
     `push` takes any number of samples and gives, for each output that is not a state, what the completed hops gave:
     joined along the output's time axis where it has one, else stacked along a new first axis. A model with one such
@@ -116,7 +116,7 @@ class Stream(_core.StreamBase, Closable):
     _what = "stream"
 
     def __init__(self, origin: Origin, inputs: Sequence[str], core: _core.Stream) -> None:
-        """Not for callers: `InferenceSession.stream` makes streams. `inputs`: those that are not bound."""
+        """Not for callers: `InferenceSession.stream` makes streams. `inputs`: names of inputs that are not bound."""
         states = core.state_names()
         self._origin = origin
         self._inputs = [name for name in inputs if name not in states]
@@ -127,7 +127,7 @@ class Stream(_core.StreamBase, Closable):
         self._flush = origin.session._recorded("stream_flush", core.flush)
 
     def close(self) -> None:
-        """Gives up what is carried, samples that wait, and their memory; a second call does nothing."""
+        """Frees the states and the samples that wait; a second call does nothing."""
         self._set_core(None, None)
         super().close()
 
@@ -162,10 +162,10 @@ class Stream(_core.StreamBase, Closable):
 
     @property
     def state(self) -> dict[str, OutputValue]:
-        """A copy of what is carried, by the names of inputs.
+        """A copy of the states, by the names of their inputs.
 
-        Values assigned (some states, or all) replace what is carried; InvalidArgument for names, types and shapes that
-        do not fit, and nothing has changed then.
+        Assigned values (of some states, or all) replace the states; InvalidArgument for names, types and shapes that
+        do not fit, and then no state has changed.
         """
         return self._core.state()
 
@@ -189,7 +189,7 @@ class Stream(_core.StreamBase, Closable):
         progress: Progress = None,
         **inputs: InputValue,
     ) -> OutputValue:
-        """Runs the model over what has come; gives the array of the one output, or a list of several.
+        """Runs the model over the samples that have arrived; returns the array of the one output, or a list of several.
 
         Inputs by keyword, or in a dict when their names are no identifiers. An array alone is the chunk of the one input
         that is neither a state, nor bound, nor given by keyword. Chunks have the shape of their input, with any number
@@ -248,14 +248,14 @@ class Stream(_core.StreamBase, Closable):
         return self._core.save()
 
     def load(self, snapshot: bytes, *, other_weights: bool = False) -> None:
-        """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream.
+        """Goes on from a snapshot of `save`; InvalidArgument when it is of another model or another kind of stream.
 
-        `other_weights`: the contents of the model's constants may be others, so that streams go on with a newer model.
+        `other_weights`: the model's constants may have other contents, so that streams move on to a newer model.
         """
         self._core.load(bytes(snapshot), other_weights)
 
     def __reduce__(self) -> tuple[Callable[[Origin, bytes], Stream], tuple[Origin, bytes]]:
-        """The session, the arguments that the stream was made with, and what `save` gives: the copy goes on from here."""
+        """The session, the arguments that the stream was made with, and a snapshot, from which the copy goes on."""
         return _go_on, (self._origin, self.save())
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ class OtherKeywords(TypedDict, total=False):
 
 
 class NodeTime(TypedDict):
-    """Where the time of one node went in a profile: the median over its runs, without those that were interrupted."""
+    """The time of one node in a profile: the median over its runs, without interrupted runs."""
 
     node: str  # its name; empty for what lies around nodes
     op: str

@@ -286,7 +286,7 @@ class OrtValueVector:
         return self._values[index].to_dlpack()
 
     def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None = None) -> list[Any]:
-        """A DLPack capsule of each tensor, or what `to_tensor` makes of the capsules."""
+        """A DLPack capsule of each tensor; with `to_tensor`, its results for the capsules."""
         capsules = [value.to_dlpack() for value in self._values]
         return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
 
@@ -386,7 +386,7 @@ class IOBinding:
         """Memory of the CPU needs no waiting for."""
 
     def get_outputs(self) -> list[OrtValue]:
-        """Of the last run, in the order in which outputs were bound."""
+        """The outputs of the last run, in the order in which they were bound."""
         return list(self._results)
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
@@ -398,11 +398,11 @@ class IOBinding:
         return [value.numpy() for value in self._results]
 
     def clear_binding_inputs(self) -> None:
-        """Forgets what inputs are bound to."""
+        """Unbinds all inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets what outputs are bound to, and the outputs of the last run."""
+        """Unbinds all outputs, and drops the outputs of the last run."""
         self._outputs.clear()
         self._results = []
 

@@ -25,7 +25,7 @@ class _Callable(ModuleType):
 
 
 def _look_first_in(folder: str) -> None:
-    """Puts `folder` where Python has the folder of what it runs, unless it was told to have none (-P, -I)."""
+    """Replaces the first entry of sys.path, the folder of the script, by `folder`; not with -P or -I."""
     if not getattr(sys.flags, "safe_path", False):
         sys.path[:1] = [folder]
 
@@ -37,7 +37,7 @@ def _run_code(code: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs what the arguments name; returns the exit status: 2, with the usage, where they name nothing."""
+    """Runs the script, module or code that the arguments name. Returns the exit status: 2, with the usage, for none."""
     usage = (__doc__ or "").strip()
     if arguments[:1] in (["-h"], ["--help"]):
         print(usage)

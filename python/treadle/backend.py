@@ -23,7 +23,7 @@ from ._session import InferenceSession
 if TYPE_CHECKING:
     from ._types import InputValue, OutputValue, PathOrBytes
 
-# What a caller of a backend may set; options that write files are for those who make sessions.
+# Options that a caller of a backend may set. Options that write files are for callers of InferenceSession.
 _SESSION_OPTIONS = (
     "enable_cpu_mem_arena",
     "enable_mem_pattern",
@@ -43,7 +43,7 @@ _RUN_OPTIONS = ("log_severity_level", "log_verbosity_level", "logid", "only_exec
 
 
 def _set(options: Any, allowed: Sequence[str], others: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Sets the options that are allowed; RuntimeError for one that is not, and a warning for what is no option at all."""
+    """Sets the allowed options; RuntimeError for an option that is not allowed, a warning for an unknown name."""
     kind = type(options).__name__
     for name, value in values.items():
         if name in allowed:

@@ -25,7 +25,7 @@ class ArrowFunction:
     """A function from record batches to record batches; made by `arrow`. It pickles by the arguments of its predictor."""
 
     def __init__(self, predictor: Predictor) -> None:
-        """`predictor`: what the batches go through."""
+        """`predictor`: runs the batches."""
         self._predictor = predictor
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:

@@ -38,7 +38,7 @@ _DTYPES: dict[str, type[Any]] = {
 
 
 def _element(type_name: str) -> np.dtype[Any] | None:
-    """The numpy type of a tensor's elements, object for strings; None for what a column of arrays cannot hold."""
+    """The numpy type of a tensor's elements, object for strings; None for a type that no column of arrays can hold."""
     if not type_name.startswith("tensor("):
         return None
     name = type_name[len("tensor(") : -1]
@@ -82,7 +82,7 @@ def fields_of(session: InferenceSession, role: int) -> dict[str, Field]:
 
 
 def chosen(what: str, given: Mapping[str, str] | None, known: Mapping[str, Field]) -> list[Field]:
-    """Fields with the columns that `given` says: all inputs, of outputs those that are named, where any are.
+    """All inputs, or the outputs that `given` names, with the columns of `given`; all fields without `given`.
 
     InvalidArgument for names that the model lacks.
     """

@@ -236,7 +236,7 @@ def _with_threads(options: SessionOptions | None, threads: int | None) -> Sessio
 
 
 def _tell_nobody(done: int, total: int) -> None:
-    """For those who want to know nothing."""
+    """The callback for progress of callers that pass none."""
 
 
 def _runner(

@@ -88,10 +88,10 @@ class Result:
 
 
 class Table:
-    """The columns of a batch while its rows run, and what became of rows that failed."""
+    """The columns of a batch while its rows run, and the errors of rows that failed."""
 
     def __init__(self, results: Sequence[Result], rows: int, keeps_errors: bool) -> None:
-        """`keeps_errors`: a row that fails says so in the table; else it raises."""
+        """`keeps_errors`: the table holds the error of a row that fails; otherwise the error is raised."""
         self.results = results
         self.rows = rows
         self.keeps_errors = keeps_errors

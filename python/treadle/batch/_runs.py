@@ -61,7 +61,7 @@ class Runner:
         return ""
 
     def run(self, columns: Mapping[str, NDArray[Any]], rows: int, keeps_errors: bool, tell: Tell) -> Table:
-        """A table of what the rows of the columns give."""
+        """The table of the outputs for the rows of the columns."""
         whole = rows > 0 and any(is_whole(field, columns[field.column]) for field in self.inputs)
         axes = [None] * len(self.axes) if whole and self._all_whole(columns) else self.axes
         sizes = [

@@ -29,7 +29,7 @@ _BLOCK = 1 << 18
 
 
 class SignalRunner:
-    """Streams of one model, one for each row. An output holds what `push` and `flush` of the row's stream give, joined."""
+    """Streams of one model, one for each row. An output joins the results of `push` and `flush` of the row's stream."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class SignalRunner:
         axes: Mapping[str, Any],
         roles: Mapping[str, Any],
     ) -> None:
-        """`inputs`: those that columns feed, with `axes` for each; `roles`: the other arguments of `streams`."""
+        """`inputs`: inputs that columns feed; `axes`: the time axis of each; `roles`: other arguments of `streams`."""
         stream = session.stream(time=axes, **roles)
         self.output_axes = stream.output_axes
         self.inputs = inputs
@@ -60,7 +60,7 @@ class SignalRunner:
     def run(
         self, columns: Mapping[str, NDArray[Any]], rows: int, keeps_errors: bool, tell: Callable[[int, int], object]
     ) -> Table:
-        """A table of what the streams give; `tell(done, total)` is told of samples."""
+        """The table of the streams' outputs; calls `tell(done, total)` with numbers of samples."""
         whole = [is_whole(field, columns[field.column]) for field in self.inputs]
         batch = [None if all_axes else axis for all_axes, axis in zip(whole, self._batch, strict=True)]
         cut = [None if all(whole) else self._output_batch(field) for field in self.outputs]
@@ -87,7 +87,7 @@ class SignalRunner:
         return field.sizes is None or named_axis(field.sizes, self._length) != 0
 
     def _output_batch(self, field: Field) -> int | None:
-        """The axis of the one entry in what a stream gives for an output."""
+        """The batch axis, of size one, of a stream's output."""
         stacked = self.is_stacked(field)
         if field.sizes is None:
             return None
@@ -195,7 +195,7 @@ class _Pass:
         return max(samples // hop, 1) * hop if hop else int(2 ** (samples.bit_length() - 1))
 
     def _step(self, pool: StreamPool, active: Sequence[int], block: int) -> int:
-        """The next block of each signal; those that have ended leave. How many samples that were."""
+        """Pushes the next block of each signal; signals that have ended leave. Returns the number of samples."""
         chunks = {row: self._chunk(row, block) for row in active}
         self._push(pool, chunks)
         samples = 0

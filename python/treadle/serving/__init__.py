@@ -1,1 +1,1 @@
-"""Live streams for servers: `streams` says what a sequence is, `kserve` serves it by the Open Inference Protocol v2."""
+"""Live streams for servers: `streams` defines a sequence, `kserve` serves it by the Open Inference Protocol v2."""

@@ -26,10 +26,10 @@ class ArrayPush:
         found: Callable[..., Any] | None = getattr(pool, "push_batch", None)
         self.push_batch = None if pool.why_single else found
         self._wait = self._waited = 0
-        self._single: tuple[Any, Outputs] | None = None  # sizes of chunks, and what one stream gave for them
+        self._single: tuple[Any, Outputs] | None = None  # sizes of chunks, and the outputs of one stream for them
 
     def push(self, works: Sequence[Work]) -> None:
-        """One push; raises what the pool raises, and nothing has changed then."""
+        """One push. Raises the pool's errors; then nothing has changed."""
         if len(works) > 1 and self._try(works):
             return
         results = self._pool.push({work.number: work.inputs for work in works})

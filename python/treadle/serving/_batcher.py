@@ -30,7 +30,7 @@ class Batcher:
         self._cost = 1e-5  # seconds for a job, as of late
 
     def submit(self, job: Job) -> asyncio.Future[Any]:
-        """The answer to a step, or what a call returns; their errors are raised where the future is awaited."""
+        """A future of the answer to a step, or of a call's result; awaiting it raises the job's error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._jobs.append((job, future))

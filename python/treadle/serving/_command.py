@@ -112,7 +112,7 @@ def check_kinds(entry: dict[str, Any], common: dict[str, Any], path: str) -> Non
 
 
 def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """What models there are: "name", "model" and what `StreamModel` takes."""
+    """The models to serve: "name", "model" and the arguments of `StreamModel`."""
     common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
     common |= {"idle_s": options.idle_s, "max_delay_s": options.max_delay_s, "find_state": not options.no_find_state}
     common |= {"page": not options.no_page, "sample_rate": options.sample_rate}

@@ -34,7 +34,7 @@ class Servicer(InferenceServicer):
     """
 
     def __init__(self, plane: Any, extension: Any, permission: Permission) -> None:
-        """`permission`: who may load and unload models."""
+        """`permission`: decides which callers may load and unload models."""
         super().__init__(plane, extension)
         self._permission = permission
 

@@ -52,6 +52,6 @@ def _policy(page: str) -> str:
 
 
 def _hash(page: str, element: str) -> str:
-    """Of the text inside an element that the page has once."""
+    """The hash of the text inside an element that the page has once."""
     [text] = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -14,7 +14,7 @@ MISSING = "loading and unloading models needs the header 'Authorization: Bearer 
 
 
 class Permission:
-    """Lets callers that have a token; without a token nobody."""
+    """Permits callers that send the token to load and unload models; without a token, no caller."""
 
     def __init__(self, token: str | None) -> None:
         """Raises ValueError for a token that is empty or cannot stand in a header."""
@@ -24,7 +24,7 @@ class Permission:
 
     @property
     def is_off(self) -> bool:
-        """Whether nobody may."""
+        """Whether no caller is permitted."""
         return self._expected is None
 
     def refusal(self, authorization: bytes) -> str | None:

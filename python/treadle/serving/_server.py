@@ -33,7 +33,7 @@ class _Models(ModelRepository):
     """Models by name, which can be loaded again."""
 
     def load(self, name: str) -> bool:
-        """Reads the model's file again; KeyError where there is no such model, and what loading raises."""
+        """Reads the model's file again. Raises KeyError when there is no such model, and the errors of loading."""
         model = self.get_model(name)
         if model is None:
             raise KeyError(f"there is no model '{name}'")
@@ -41,7 +41,7 @@ class _Models(ModelRepository):
 
 
 class _DataPlane(DataPlane):
-    """The SDK's, which knows what streams add to the protocol."""
+    """The SDK's data plane; its metadata list the extensions for streams."""
 
     def metadata(self) -> dict[str, Any]:
         found: dict[str, Any] = super().metadata()

@@ -32,7 +32,7 @@ class Service:
         self._texts = any(element(info) == "string" for info in streams.signature.inputs)
 
     def inputs(self) -> list[dict[str, Any]]:
-        """Inputs of a step as v2's metadata have them: without states and what is bound."""
+        """The inputs of a step in v2's metadata, without states and bound inputs."""
         signature = self.streams.signature
         return [
             dict(_v2.metadata(info.name, element(info), info.shape, signature.timed.get(info.name)))
@@ -136,7 +136,7 @@ class Service:
         return array
 
     def arrays(self, outputs: Outputs) -> list[NDArray[Any]]:
-        """Outputs as arrays; what is not there yet has no elements."""
+        """Outputs as arrays; an output that has no value yet becomes an array of no elements."""
         signature = self.streams.signature
         return [
             np.zeros(0, signature.dtype_out(k)) if value is None else np.asarray(value)

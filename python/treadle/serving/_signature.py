@@ -24,16 +24,16 @@ KNOWN_FORMS = 1024  # types and shapes of inputs that are remembered to be good
 
 
 def element(info: NodeArg) -> str:
-    """The element type of "tensor(float)": "float"; the whole type of what is no tensor."""
+    """The element type of "tensor(float)": "float"; the whole type of a value that is no tensor."""
     found = re.fullmatch(r"tensor\((\w+)\)", info.type)
     return found[1] if found else info.type
 
 
 class Signature:
-    """Of the streams of a session: inputs of a step, and how outputs of pushes are put together."""
+    """The inputs of a step of a session's streams, and the axes along which outputs of pushes are joined."""
 
     def __init__(self, session: InferenceSession, stream: Stream, time: Mapping[str, int | str]) -> None:
-        """`stream`: one of those that it is for; its text says along which axes outputs are put together."""
+        """`stream`: any stream of the session; its text says along which axes outputs are joined."""
         self.inputs = [info for info in session.get_inputs() if info.name in stream._inputs]
         by_name = {info.name: info for info in session.get_outputs()}
         self.outputs = [by_name[name] for name in stream.output_names]
@@ -53,7 +53,7 @@ class Signature:
 
     @staticmethod
     def _kind(line: str) -> int | None:
-        """The axis along which what several pushes gave is joined; None where the last one stands for all."""
+        """The axis along which outputs of several pushes are joined; None when the last one replaces the others."""
         found = re.search(r", (?:(?:frames|joined) along axis (\d+)|(stacked)|so far|as it is)$", line)
         assert found, line
         return int(found[1]) if found[1] else 0 if found[2] else None
@@ -118,7 +118,7 @@ class Signature:
         return axes
 
     def batch_axis_out(self, output: int, single: NDArray[Any]) -> int:
-        """The axis of a result along which those of several streams are put together; `single`: what one stream gave."""
+        """The axis along which the results of several streams are joined; `single`: the result of one stream."""
         if self.entry_axes is not None:
             return self.entry_axes[output] or 0
         symbols = {info.shape[self.batch_axis(info.name)] for info in self.inputs if info.shape}
@@ -131,7 +131,7 @@ class Signature:
         return ones[0] if ones else 0
 
     def entries(self, outputs: Outputs, count: int, single: Outputs) -> list[Outputs]:
-        """What each of several streams gave, out of the results of a batch; `single`: what one stream gave once."""
+        """The outputs of each stream, cut from the results of a batch; `single`: the outputs of one stream."""
         axes = self.entry_axes
         if axes is None:
             axes = [self._entry_axis(*found) for found in zip(single, outputs, self.joined_axes, strict=True)]

@@ -1,4 +1,4 @@
-"""Steps of sequences, answers to them, and what a step can be refused for.
+"""Steps of sequences, answers to them, and the errors that refuse a step.
 
 Servers map errors to statuses: `Unavailable` to 503 or UNAVAILABLE, others to 400 or INVALID_ARGUMENT.
 """

@@ -171,7 +171,7 @@ def _objects(name: str, found: list[Any], shape: Sequence[int]) -> NDArray[Any]:
 
 
 def from_json(name: str, kind: str, shape: Sequence[int], data: list[Any]) -> NDArray[Any]:
-    """The array of numbers or texts that JSON has, nested or not; what is no number of that type is refused."""
+    """The array of a JSON list of numbers or texts, nested or not; refuses an element that is not of the type."""
     dtype = dtype_of(name, kind)
     if dtype.kind == "O":
         flat = _flat(data)
@@ -202,7 +202,7 @@ def _flat(data: list[Any]) -> list[Any]:
 
 
 def texts(array: NDArray[Any], name: str) -> list[str]:
-    """The elements of a BYTES array as texts; BadStep for what is not UTF-8."""
+    """The elements of a BYTES array as texts; BadStep for an element that is not UTF-8."""
     try:
         return [v.decode() if isinstance(v, bytes) else str(v) for v in array.ravel().tolist()]
     except UnicodeDecodeError as e:

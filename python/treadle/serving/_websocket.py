@@ -40,10 +40,10 @@ class Sockets:
     """The WebSocket route of a model; an ASGI application."""
 
     def __init__(self, service: Service, allow_origins: Collection[str] = ()) -> None:
-        """`service`: what REST and gRPC answer with as well, so that all streams share one pool.
+        """`service`: the service that also answers REST and gRPC, so that all streams share one pool.
 
-        `allow_origins`: of pages of other sites that may connect, such as "https://example.org"; "*": of all. ValueError
-        for a text that is no origin.
+        `allow_origins`: other origins whose pages may connect, such as "https://example.org"; "*": all. ValueError for a
+        text that is no origin.
         """
         for origin in allow_origins:
             if origin != "*" and not ORIGIN.fullmatch(origin):
@@ -221,7 +221,7 @@ class Socket:
         return state
 
     def _nothing(self) -> dict[str, NDArray[Any]]:
-        """Inputs of a step without samples; those that have nothing to do with time are as last."""
+        """Inputs of a step without samples; inputs that have no time axis are those of the last step."""
         timed = self._service.streams.signature.timed
         inputs = {}
         for name, dtype, shape in self._specs:

@@ -1,4 +1,4 @@
-"""How many machines live streams need, how long steps take there, and what the death of a machine costs: from measured costs.
+"""Computes, from measured costs, how many machines live streams need, how long steps take, and the cost of a failure.
 
 Nothing here runs a model. `bench/bench_capacity.py` measures what `Cost` holds.
 """
@@ -140,10 +140,11 @@ def _stationary(moves: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def latency(rate: float, push_s: float, step_s: float) -> Latency:
-    """Of a core that makes one push of all steps that wait, in `push_s + n * step_s` seconds for n of them.
+    """The latency of steps on one core, which pushes all n steps that wait at once, in `push_s + n * step_s` seconds.
 
-    Steps come at random (a Poisson process), `rate` of them a second. Sizes of pushes are a Markov chain, whose shares are
-    computed; nothing is simulated. ValueError for negative numbers and where steps take more than FULLEST of the core.
+    Steps arrive at random (a Poisson process), `rate` a second. The sizes of pushes are a Markov chain; its stationary
+    distribution is computed, without a simulation. ValueError for negative numbers, and when steps take more than
+    FULLEST of the core.
     """
     _check(rate=rate, push_s=push_s, step_s=step_s)
     if rate * step_s > FULLEST:
@@ -158,13 +159,13 @@ def latency(rate: float, push_s: float, step_s: float) -> Latency:
     chances = _poisson(rate * took, others)  # of steps that come during a push
     moves = chances[:, others >= sizes[0]].copy()
     if sizes[0] == 1:
-        moves[:, 0] += chances[:, 0]  # nobody has come: the next one goes alone
+        moves[:, 0] += chances[:, 0]  # no step has arrived: the next one is pushed alone
     shares = _stationary(moves)
-    idle = float(shares @ np.exp(-rate * took))  # pushes behind which nobody waits
+    idle = float(shares @ np.exp(-rate * took))  # pushes during which no step arrives
     waiting = shares * took * rate
     waiting, alone = waiting / (waiting.sum() + idle), idle / (waiting.sum() + idle)
     each = waiting[:, None] * chances / chances.sum(axis=1, keepdims=True)
-    own = push_s + (others + 1) * step_s  # the push that a step is in, with those that have come beside it
+    own = push_s + (others + 1) * step_s  # the push that a step is in, with the steps that arrived in the same time
 
     def below(seconds: float) -> float:
         """Chance of an answer within so many seconds: the rest of a push, at random, then the own one."""
@@ -220,10 +221,10 @@ def plan(cost: Cost, callers: Callers, *, p99_s: float, cores: int = 1, spare: i
 
 
 def death(cost: Cost, callers: Callers, *, machines: int, cores: int = 1, notice_s: float = 0.0) -> Death:
-    """One of `machines` dies; its streams go on from snapshots on those that are left.
+    """One of `machines` fails; its streams go on from snapshots on the machines that are left.
 
-    `notice_s`: seconds until callers know, and the balancer sends them elsewhere; what they would have sent in that time
-    waits at the callers. ValueError where the machines that are left cannot keep up, and for numbers that cannot be.
+    `notice_s`: seconds until callers know and the balancer sends them to another machine; steps of that time wait at
+    the callers. ValueError where the machines that are left cannot keep up, and for numbers that cannot be.
     """
     _check(notice_s=notice_s)
     if machines < 2 or cores < 1:

@@ -296,7 +296,7 @@ class Streams:
         return Answer(work.result, take(step.id), self._retiring)
 
     def _undo(self, work: Work) -> None:
-        """Takes back what a start has taken."""
+        """Undoes the effects of a start: the stream leaves the pool, and its number is free."""
         if work.step.start and work.number >= 0:
             if work.joined:
                 self._pool.leave(work.number)
