@@ -195,7 +195,7 @@ TEST_F(CApi, TellsAboutTheModel) {
   EXPECT_EQ(treadle_session_opset_version(session_, 0), 17);
 }
 
-TEST_F(CApi, RefusesWhatIsNoModel) {
+TEST_F(CApi, RefusesBytesThatAreNoModel) {
   EXPECT_EQ(take_code(treadle_session_from_bytes("garbage", 7, nullptr, nullptr, &session_)), TREADLE_INVALID_FILE);
   EXPECT_EQ(take_code(treadle_session_open("/no/such/file.onnx", nullptr, &session_)), TREADLE_NO_SUCH_FILE);
   EXPECT_EQ(take_code(treadle_session_open(nullptr, nullptr, &session_)), TREADLE_INVALID_ARGUMENT);
@@ -374,7 +374,7 @@ TEST(CApiValues, ThereAndBackThroughProtobuf) {
   treadle_value_free(back);
 }
 
-TEST(CApiOptions, RefusesWhatItDoesNotKnow) {
+TEST(CApiOptions, RefusesUnknownOptions) {
   treadle_options* options = nullptr;
   ASSERT_STATUS_OK(treadle_options_create(&options));
   EXPECT_EQ(take_code(treadle_options_set(options, "no such key", "1")), TREADLE_INVALID_ARGUMENT);

@@ -154,7 +154,7 @@ bool run_long(const treadle_session* session, int64_t n) {
   _exit(status);
 }
 
-TEST(Concurrency, AChildCanPlanWhateverItsParentWasPlanning) {
+TEST(Concurrency, AForkedChildCanPlanWhileItsParentWasPlanning) {
   for (int delay_ms : {1, 4, 16}) {
     treadle_session* session = open("1", long_model());
     std::thread planning([&] { run_long(session, 5); });

@@ -519,7 +519,7 @@ class NullsOfHeader : public ::testing::Test {
   }
 };
 
-TEST_F(NullsOfHeader, InTurn) {
+TEST_F(NullsOfHeader, EveryPointerArgumentMayBeNull) {
   Handles handles;
   look_at_all(handles, false);
 

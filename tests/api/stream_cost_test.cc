@@ -200,7 +200,7 @@ TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
   }
 }
 
-TEST_P(StreamCost, OutputsWrittenInPlaceAreThoseOfFreshOnes) {
+TEST_P(StreamCost, OutputsWrittenInPlaceEqualFreshOnes) {
   Pushing in_place(settings()[GetParam()]), fresh(settings()[GetParam()]);
   for (int i = 0; i < 20; ++i) {
     fresh.forget_outputs();

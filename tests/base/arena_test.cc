@@ -43,7 +43,7 @@ TEST(Arena, CopiesTexts) {
   EXPECT_NE(arena.copy("").data(), nullptr);  // a text that is there, be it empty
 }
 
-TEST(Arena, AdoptsWhatAnotherHasHandedOut) {
+TEST(Arena, AdoptsTheBlocksOfAnotherArena) {
   Arena arena;
   std::string_view first, second, third;
   {

@@ -80,7 +80,7 @@ TEST(InPieces, LoopsAroundOneThatWasToldAreToldToo) {
   EXPECT_FALSE(in_pieces(1, 1, stop, [](int64_t, int64_t) {}));
 }
 
-TEST(InPieces, NothingStopsWhatIsKept) {
+TEST(InPieces, KeptResultsAreNotStopped) {
   const Patience patience{0};
   const ThreadScope scope(1, patience.check());
   bool done = false;
@@ -102,7 +102,7 @@ TEST(InPieces, StepsAreAskedForTogether) {
   EXPECT_EQ(made, 2 * 1024 - 1) << "what is due is asked when it is past";
 }
 
-TEST(InPieces, WhoWasStoppedStaysSo) {
+TEST(InPieces, AStoppedCallStaysStopped) {
   Patience patience{0};
   {
     const ThreadScope scope(1, patience.check());

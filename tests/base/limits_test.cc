@@ -10,7 +10,7 @@
 namespace treadle {
 namespace {
 
-TEST(Limits, SayWhatWasReached) {
+TEST(Limits, NameTheLimitThatWasReached) {
   Limits limits;
   WorkLimits none;
   limits.begin(none, "run");

@@ -35,7 +35,7 @@ TEST(MemoryAccount, CountsTensorsUntilTheyGo) {
   EXPECT_EQ(account->live(), 0);
 }
 
-TEST(MemoryAccount, RefusesWhatDoesNotFit) {
+TEST(MemoryAccount, RefusesRequestsBeyondItsLimit) {
   const auto account = account_of(100'000, 50'000);
   const MemoryScope scope(account);
   EXPECT_TRUE(Tensor::allocate(ElementType::kUint8, {50'000}).ok());
@@ -121,7 +121,7 @@ struct Machine {
   }
 };
 
-TEST(MachineMemory, IsWhatTheMachineHasAvailable) {
+TEST(MachineMemory, IsTheAvailableMemoryOfTheMachine) {
   const Machine machine;
   EXPECT_EQ(machine.left(), SIZE_MAX) << "nothing is known";
   machine.write("proc/meminfo", "MemTotal:  8000 kB\nMemFree: 100 kB\nMemAvailable:    5000 kB\n");

@@ -9,7 +9,7 @@
 namespace treadle {
 namespace {
 
-TEST(PointerMap, DoesWhatAStandardMapDoes) {
+TEST(PointerMap, BehavesAsAStandardMap) {
   std::vector<int> objects(300);
   PointerMap<int, int> map;
   std::unordered_map<const int*, int> expected;

@@ -173,7 +173,7 @@ TEST(ThreadPool, StopsBetweenRanges) {
   EXPECT_FALSE(scope.stopped());
 }
 
-TEST(ThreadPool, WhatARangeThrowsReachesTheCaller) {
+TEST(ThreadPool, AnExceptionOfARangeReachesTheCaller) {
   for (const int threads : {1, 4}) {
     const ThreadScope scope(threads);
     for (const int64_t bad : {int64_t{0}, int64_t{17}, int64_t{999}}) {

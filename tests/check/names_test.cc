@@ -35,7 +35,7 @@ TEST(NameTable, KeepsManyNames) {
   for (const std::string& text : texts) EXPECT_EQ(names.find(text).proto, &text);
 }
 
-TEST(Speller, OffersWhatIsNear) {
+TEST(Speller, OffersNearNames) {
   Speller speller("Sgimoid");
   for (const char* candidate : {"Sin", "Sign", "Sigmoid", "HardSigmoid"}) speller.offer(candidate);
   EXPECT_EQ(speller.best(), "Sigmoid");

@@ -27,7 +27,7 @@ TEST(CheckText, PointsAtTheName) {
   EXPECT_THAT(rendered(text), HasSubstr("    \ty = Add (x, xx)\n    \t            ^~\n"));
 }
 
-TEST(CheckText, PointsAtWhatCannotBeRead) {
+TEST(CheckText, PointsAtTheTokenThatCannotBeRead) {
   const std::string text = std::string(kHeader) + "f (float[2] x) => (float[2] y) {\n  y = Neg (x]\n}\n";
   EXPECT_THAT(codes(check_bytes(text)), ElementsAre("file-invalid"));
   EXPECT_THAT(rendered(text), HasSubstr("model.txt:3:13: error: "));
@@ -87,7 +87,7 @@ TEST(CheckText, ReportsEveryNodeThatFails) {
   EXPECT_EQ(report.warnings, 2);  // sizes in a body that a run may never reach
 }
 
-TEST(CheckText, SaysWhatIsWrongWithTypesAfterOtherErrors) {
+TEST(CheckText, ReportsWrongTypesAfterOtherErrors) {
   const std::string text = std::string(kHeader) +
                            "f (float[2] x, int64[2] k) => (float[2] y) {\n  a = Add (x, xx)\n  b = Relu (a)\n"
                            "  y = Mul (x, k)\n}\n";

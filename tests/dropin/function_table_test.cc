@@ -50,7 +50,7 @@ TEST_F(FunctionTable, EveryReleaseTakesNull) {
   ort().ReleaseMemoryInfo(nullptr);
 }
 
-TEST_F(FunctionTable, SessionsSayWhatTheyTake) {
+TEST_F(FunctionTable, SessionsDescribeTheirInputs) {
   const Session session = open(model_of(kAdd));
   ASSERT_EQ(ask<size_t>(ort().SessionGetInputCount, session.get()), 2U);
   ASSERT_EQ(ask<size_t>(ort().SessionGetOutputCount, session.get()), 1U);
@@ -388,7 +388,7 @@ TEST_F(FunctionTable, TheBodyOfALoopWithoutConditionEndsIt) {
   EXPECT_THAT(rows(options.get()), ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(FunctionTable, LevelsOfRewritingAreThoseThatThereAre) {
+TEST_F(FunctionTable, UnknownLevelsOfRewritingAreRefused) {
   const auto options = make<SessionOptions>(ort().CreateSessionOptions);
   for (const GraphOptimizationLevel level : {ORT_DISABLE_ALL, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL}) {
     check(ort().SetSessionGraphOptimizationLevel(options.get(), level));
@@ -397,7 +397,7 @@ TEST_F(FunctionTable, LevelsOfRewritingAreThoseThatThereAre) {
   EXPECT_NE(code_of([&] { check(ort().SetSessionGraphOptimizationLevel(options.get(), none)); }), ORT_OK);
 }
 
-TEST_F(FunctionTable, AProfileThatNobodyEndsIsWrittenWithTheSession) {
+TEST_F(FunctionTable, AProfileIsWrittenWhenItsSessionEnds) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "profile_of_a_session";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);

@@ -226,7 +226,7 @@ class Nulls : public FunctionTable {
   }
 };
 
-TEST_F(Nulls, InTurn) {
+TEST_F(Nulls, EveryPointerArgumentMayBeNull) {
   const Handles handles;
   for (const Entry& entry : kEntries) look(entry, handles);
   std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
@@ -300,7 +300,7 @@ class NullsOfOperators : public Nulls {
   }
 };
 
-TEST_F(NullsOfOperators, InTurn) {
+TEST_F(NullsOfOperators, EveryPointerArgumentMayBeNull) {
   run_session_with(op_);
   std::printf("%d functions, %d calls with something NULL, %d named it\n", counts_.functions, counts_.calls,
               counts_.named);

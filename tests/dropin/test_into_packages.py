@@ -124,7 +124,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_is_refused_stays_as_it_is(site, kind, capsys):
+def test_refused_packages_stay_unchanged(site, kind, capsys):
     data, said = REFUSED[kind]
     site("speech", {NAMES[0]: data})
     before = contents(site.folder)

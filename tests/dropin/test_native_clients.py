@@ -67,7 +67,7 @@ def command(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("language", ["c", "cc", "rs"])
-def test_prints_what_it_prints_with_onnxruntime(library, models, language, tmp_path):
+def test_prints_the_same_as_with_onnxruntime(library, models, language, tmp_path):
     build = command(language)
     program = tmp_path / "client"
     link = ["-L", str(library.parent), *(["-lonnxruntime"] if language != "rs" else [])]

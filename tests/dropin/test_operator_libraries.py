@@ -55,7 +55,7 @@ def results(engine: str, package: pathlib.Path, name: str, models: list[pathlib.
 
 
 @pytest.mark.parametrize("requirement", LIBRARIES)
-def test_gives_what_it_gives_in_onnxruntime(installed, requirement, tmp_path):
+def test_gives_the_same_as_in_onnxruntime(installed, requirement, tmp_path):
     if importlib.util.find_spec("onnxruntime") is None:
         pytest.skip("onnxruntime, which treadle is compared with, is not installed")
     package = installed(requirement)

@@ -162,7 +162,7 @@ def test_classes_of_the_header(classes, on_both):
     on_both(classes, LOOP.replace("OPERATOR", "classes.Halve"), n=np.array(4), x=X)
 
 
-def test_what_classes_throw(classes):
+def test_errors_of_operator_classes_reach_the_caller(classes):
     with pytest.raises(Exception, match="the exponent is negative"):
         on(treadle, classes, "g (float[N] x) => (float[N] y) { y = classes.Power <exponent = -1> (x) }")
     with pytest.raises(Exception, match="exponent"):

@@ -139,7 +139,7 @@ def run_program(body: str, target: pathlib.Path, on_treadle: bool):
 
 
 @pytest.mark.parametrize("requirement", PROGRAMS)
-def test_gives_what_it_gives_on_onnxruntime(installed, requirement):
+def test_gives_the_same_as_on_onnxruntime(installed, requirement):
     if importlib.util.find_spec("onnxruntime") is None:
         pytest.skip("onnxruntime, which treadle is compared with, is not installed")
     target = installed(requirement)

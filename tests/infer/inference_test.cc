@@ -162,13 +162,13 @@ TEST(InferLoops, TripsGiveLengths) {
   EXPECT_EQ(types["y"], "[2]");
 }
 
-TEST(InferLoops, WhatGrowsIsUnknown) {
+TEST(InferLoops, AGrowingAxisIsUnknown) {
   Types types = types_of("(float[2] x, int64 n) => (float[?] y, float[?,?] scanned)",
                          loop_of("float[2]", "h_out = Concat <axis = 0> (h, x)"));
   EXPECT_EQ(types["y"], "[?]") << "the declared [2] holds for the first iteration only";
 }
 
-TEST(InferLoops, WhatGrowsIsNeverEmpty) {
+TEST(InferLoops, AGrowingAxisIsNeverEmpty) {
   const std::string head =
       "minus = Constant <value = int64[1] {-1}> () far = Constant <value = int64[1] {2147483647}> () ";
   const std::string last = "last = Slice (h, minus, far) c = Cast <to = 7> (last) part = Slice (x, zero, c) ";

@@ -58,7 +58,7 @@ f <alpha, beta: float = 1.0> (float[N] x, y, z) => (r) <float[N] q>
 }
 )";
 
-TEST(Text, ReadsBackWhatItPrints) {
+TEST(Text, ReadsBackItsOutput) {
   const std::string bytes = binary<wire::ModelProto>(kModel);
   EXPECT_GT(bytes.size(), 500u);
   EXPECT_EQ(again<wire::ModelProto>(bytes), bytes);
@@ -99,7 +99,7 @@ TEST(Text, ReadsNumbers) {
   EXPECT_EQ(read(" = [1, 2.5]"), value(ProtoBytes().fixed32(7, 1).fixed32(7, 2.5), 6));
 }
 
-TEST(Text, KeepsWhatTheSyntaxHasNoWordsFor) {
+TEST(Text, KeepsPartsThatTheSyntaxCannotExpress) {
   const ProtoBytes tensor = ProtoBytes()
                                 .varint(1, 2)
                                 .varint(2, 1)

@@ -34,7 +34,7 @@ struct Sample {
   std::string message() const { return verify(graph).to_string(); }
 };
 
-TEST(Verify, AcceptsWhatHolds) {
+TEST(Verify, AcceptsAValidGraph) {
   Sample s;
   EXPECT_EQ(s.message(), "ok");
   s.graph.add_input(s.second, nullptr);

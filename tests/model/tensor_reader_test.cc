@@ -115,7 +115,7 @@ TEST(TensorReader, ReadsTensorsWithoutElements) {
   EXPECT_TRUE(read(header(7, {0}).bytes(9, "")).ok());
 }
 
-TEST(TensorReader, RefusesWhatDoesNotFit) {
+TEST(TensorReader, RefusesDataThatDoesNotFitTheShape) {
   const struct {
     ProtoBytes bytes;
     std::string expected;

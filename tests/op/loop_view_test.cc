@@ -100,7 +100,7 @@ TEST(LoopView, AScanOfVersion8HasLengthsBeforeItsStates) {
   EXPECT_EQ(view.scan_output(0).whole, node->outputs[1]);
 }
 
-TEST(LoopView, SaysWhatIsWrongWithASignature) {
+TEST(LoopView, ReportsAWrongSignature) {
   LoopOfTwoStates loop;
   loop.node->regions[0]->outputs.resize(2);
   const auto short_of_a_state = LoopView::read(*loop.node);

@@ -48,7 +48,7 @@ TEST(Node, BecomesAnotherOperatorWithTheDefaultsOfThat) {
   });
 }
 
-TEST(Node, KeepsWhatIsGivenWhenItBecomesAnother) {
+TEST(Node, KeepsGivenAttributesWhenItsOperatorChanges) {
   ir::Graph graph;
   const OpDef& reshape = require_op("Reshape");
   ir::Node* node = graph.new_node(&graph.top(), &reshape, &reshape.newest(), "node");

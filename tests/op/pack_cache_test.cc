@@ -40,7 +40,7 @@ TEST(PackCache, PacksOnceForOneSession) {
   EXPECT_EQ(pack.packed, 3);
 }
 
-TEST(PackCache, SessionsShareWhatComesFromSharedMemory) {
+TEST(PackCache, SessionsSharePacksOfSharedMemory) {
   const std::vector<float> weights(64, 2);
   const SharedRange range(weights.data(), 256);
   auto one = std::make_unique<PackCache>();
@@ -92,7 +92,7 @@ bool stopped_halfway(PackCache& cache, const Operand& weights) {
   return !made.ok() && made.error().code() == Code::kCancelled;
 }
 
-TEST(PackCache, WhatWasStoppedIsPackedAnew) {
+TEST(PackCache, AStoppedPackIsPackedAnew) {
   const std::vector<float> weights(64, 2), more(64, 3);
   PackCache cache;
   Packer pack;
@@ -105,7 +105,7 @@ TEST(PackCache, WhatWasStoppedIsPackedAnew) {
   EXPECT_EQ(pack.packed, 2);
 }
 
-TEST(PackCache, MemoryOfWhatWasStoppedIsFree) {
+TEST(PackCache, TheMemoryOfAStoppedPackIsFree) {
   const std::vector<float> weights(1 << 20, 2);
   const auto account = MemoryAccount::make();
   account->begin(0);
@@ -120,7 +120,7 @@ TEST(PackCache, MemoryOfWhatWasStoppedIsFree) {
   EXPECT_GE(account->live(), size_t{4} << 20);
 }
 
-TEST(PackCache, WhatThrewIsPackedAnew) {
+TEST(PackCache, APackThatThrewIsPackedAnew) {
   const std::vector<float> weights(64, 2);
   PackCache cache;
   Packer pack;
@@ -130,7 +130,7 @@ TEST(PackCache, WhatThrewIsPackedAnew) {
   EXPECT_EQ(pack(cache, operand(weights, {8, 8})), static_cast<const std::byte*>(first) + 256);
 }
 
-TEST(PackCache, OtherSessionsDoNotSeeWhatWasStopped) {
+TEST(PackCache, OtherSessionsDoNotSeeAStoppedPack) {
   const std::vector<float> weights(64, 2);
   const SharedRange range(weights.data(), 256);
   PackCache one, other;
@@ -142,7 +142,7 @@ TEST(PackCache, OtherSessionsDoNotSeeWhatWasStopped) {
   EXPECT_EQ(pack.packed, 1);
 }
 
-TEST(PackCache, WhoWaitsForAPackCanBeStopped) {
+TEST(PackCache, WaitingForAPackCanBeStopped) {
   const std::vector<float> weights(64, 2), others(64, 3);
   PackCache cache;
   Packer pack;

@@ -57,7 +57,7 @@ def prefix(tmp_path_factory):
     return folder
 
 
-def test_what_is_installed(prefix):
+def test_the_installed_files_are_listed(prefix):
     version = re.search(r"^project\(treadle VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
     found = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     assert {path.split("/")[0] for path in found} <= {"bin", "include", "lib", "share"}

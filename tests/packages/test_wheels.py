@@ -64,7 +64,7 @@ def test_two_builds_give_the_same_bytes(builds):
     assert len(first) == 5
 
 
-def test_names_say_what_is_needed(made):
+def test_wheel_names_state_their_requirements(made):
     version = re.escape(PROJECT["version"])
     provider, library, jit, dropin = sorted(made)
     assert re.fullmatch(

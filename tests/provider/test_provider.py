@@ -193,7 +193,7 @@ def assert_same(got, want, levels=False):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_package_names_what_onnxruntime_lists():
+def test_the_package_names_the_provider_that_onnxruntime_lists():
     assert onnxruntime_ep_treadle.get_ep_names() == [NAME]
     assert devices()
     if VERSION >= 25:

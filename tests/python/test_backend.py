@@ -43,7 +43,7 @@ def test_a_single_node():
         treadle.backend.run_node(node, [X])
 
 
-def test_what_a_backend_refuses():
+def test_a_backend_refuses_other_devices_and_options():
     assert treadle.backend.supports_device("CPU") and not treadle.backend.supports_device("CUDA")
     assert treadle.backend.is_compatible(models.add()) and not treadle.backend.is_compatible(models.add(), "CUDA")
     representation = treadle.backend.prepare(models.add())

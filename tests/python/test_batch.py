@@ -129,7 +129,7 @@ def test_rows_of_equal_length_run_together():
 
 
 @pytest.mark.parametrize("lengths", [(4,), (4, 4), ()])
-def test_ragged_results_are_objects_whatever_the_sizes(lengths):
+def test_ragged_results_are_objects_for_all_sizes(lengths):
     predict = Predictor(RECURRENT.encode())
     dense = np.zeros((len(lengths), 4, 2), np.float32)
     for column in (dense, signals(*lengths)):

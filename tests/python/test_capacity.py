@@ -106,7 +106,7 @@ def test_death():
         (lambda: death(SERVER, Callers(10_000, 0.1), machines=9), "8 machines are left for 10,000 streams: 1.43 of"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, said):
+def test_invalid_numbers_are_refused(wrong, said):
     with pytest.raises(ValueError, match=said):
         wrong()
 

@@ -206,7 +206,7 @@ def test_operands_of_a_search_are_checked_where_data_decides_their_sizes(tier, s
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("loops", [False, True], ids=["alone", "in a loop"])
-def test_what_has_to_know_sizes_to_be_lowered_waits_for_the_run(tier, loops):
+def test_nodes_whose_lowering_needs_sizes_are_lowered_in_the_run(tier, loops):
     """RotaryEmbedding of com.microsoft becomes nodes for one number of heads and of angles."""
     call = "y = com.microsoft.RotaryEmbedding (x, at, angles, angles)"
     loop = f"""trips = Constant <value_int = 2> ()  ys = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, y) {{

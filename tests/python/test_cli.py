@@ -202,7 +202,7 @@ def test_failures_name_file_path_trip_and_operator(tmp_path):
             assert part in done.stderr
 
 
-def test_an_input_that_is_not_given_is_named_with_what_would_help(add):
+def test_a_missing_input_is_named_with_a_hint(add):
     for command in (["run", add], ["bench", add, "y=[1, 2, 3]"]):
         done = subprocess.run([TOOL, *command], capture_output=True, text=True, timeout=120)
         assert done.returncode == 1 and done.stdout == ""
@@ -346,7 +346,7 @@ def test_a_dash_is_standard_input_or_output(add, tmp_path):
     piped(model, "infer", "-", "--out", "-", "--json", status=2)
 
 
-def test_what_is_no_model_is_named(tmp_path):
+def test_a_file_that_is_no_model_is_named(tmp_path):
     (tmp_path / "page.onnx").write_text("<!doctype html>\n<html>")
     commands = ["run", "check", "infer", "show", "explain", "bench", "profile", "show --text", "show --tree"]
     for command in [*(c.split() for c in commands), ["convert", "--to", "text"], ["convert", "--to", "binary"]]:
@@ -355,7 +355,7 @@ def test_what_is_no_model_is_named(tmp_path):
         assert done.returncode == 1 and "found an HTML page" in done.stdout + done.stderr, command
 
 
-def test_what_cannot_be_written_is_an_error(add, tmp_path):
+def test_an_output_that_cannot_be_written_is_an_error(add, tmp_path):
     given = ["x=[1, 2, 3]", "y=[1, 2, 3]"]
     write_case(tmp_path / "case", models.add(), [X, Y], [X + Y])
     with open("/dev/full", "wb") as full:
@@ -432,7 +432,7 @@ def test_check_says_whether_the_model_runs(add, tmp_path):
     assert result["ok"] and not result["runs"] and "/Add_0 (Add-14)" in result["refusal"]
 
 
-def test_infer_says_of_what_it_knows_nothing(tmp_path):
+def test_infer_reports_operators_that_it_does_not_know(tmp_path):
     (tmp_path / "foreign.txt").write_text(FOREIGN)
     command = [TOOL, "infer", tmp_path / "foreign.txt", "-o", tmp_path / "typed.onnx"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -127,5 +127,5 @@ def test_a_repository_holds_the_model_and_its_config(tool, tmp_path):
         (["absent.onnx"], 1, "absent.onnx"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tool, arguments, status, said):
+def test_invalid_arguments_are_refused(tool, arguments, status, said):
     assert said in tool(*arguments, status=status)

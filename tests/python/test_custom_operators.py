@@ -162,7 +162,7 @@ def test_errors_come_out_with_their_place():
         session("g (float[n] x) => (float[n] y) { y = test.Needs (x) }")
 
 
-def test_what_is_no_operator_is_refused():
+def test_objects_that_are_no_operator_are_refused():
     with pytest.raises(treadle.InvalidArgument, match="treadle has an operator Add"):
         treadle.op("ai.onnx::Add")(lambda x: x)
     with pytest.raises(ValueError, match="no name of an operator"):
@@ -279,7 +279,7 @@ RETURNED = {
 
 @pytest.mark.parametrize("options", [{}, {"tier": "reference"}], ids=str)
 @pytest.mark.parametrize("what", RETURNED)
-def test_what_is_returned_is_the_output_or_an_error(what, options):
+def test_the_returned_value_is_the_output_or_an_error(what, options):
     returned, output, kind, message = RETURNED[what]
 
     @treadle.op("test::Returns", inputs=["tensor(float)"], outputs=[output])
@@ -321,7 +321,7 @@ def test_outputs_that_are_several():
 @pytest.mark.parametrize(
     "returned", [5, "ab", {"a": 1}, [2.5], [[3]], [Opaque()]], ids=str.split("number text dict fraction list object")
 )
-def test_what_infer_returns_is_sizes_or_an_error(returned):
+def test_infer_returns_sizes_or_an_error(returned):
     @treadle.op("test::Infers", outputs=["tensor(float)"], infer=lambda x: returned)
     def infers(x):
         return x

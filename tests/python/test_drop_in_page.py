@@ -14,12 +14,12 @@ except importlib.metadata.PackageNotFoundError:
 
 
 @pytest.mark.skipif(INSTALLED != _alias.ONNXRUNTIME_VERSION, reason="needs the onnxruntime whose names are offered")
-def test_the_table_is_what_the_alias_has(tmp_path):
+def test_the_table_lists_the_names_of_the_alias(tmp_path):
     assert drop_in_table.in_page() == drop_in_table.table(tmp_path), "run tests/python/drop_in_table.py"
 
 
 @pytest.mark.skipif(INSTALLED != _alias.ONNXRUNTIME_VERSION, reason="needs the onnxruntime whose names are offered")
-def test_what_another_release_has_more_is_listed(tmp_path):
+def test_additional_names_of_other_releases_are_listed(tmp_path):
     """Here the other release is the installed one."""
     lines = drop_in_table.missing(tmp_path, "")
     assert lines[0] == f"onnxruntime {INSTALLED} beside the names of {INSTALLED}"
@@ -45,7 +45,7 @@ def test_the_page_names_the_version_that_is_offered():
     assert set(re.findall(r"\b1\.\d+\.\d+\b", page)) == {_alias.ONNXRUNTIME_VERSION}
 
 
-def test_the_table_holds_what_most_programs_need():
+def test_the_table_holds_the_names_that_most_programs_use():
     rows = dict(re.findall(r"^\| `([\w.]+)` \| \d+ of \d+ \| (.*) \|", drop_in_table.in_page(), re.MULTILINE))
     for owner, names in {
         "onnxruntime": "InferenceSession SessionOptions RunOptions OrtValue get_available_providers set_seed",

@@ -166,7 +166,7 @@ def test_what_is_made_of_a_failure_is_of_no_type():
     assert "/loop:body/op (Add-14): A and B: shapes" in error_of(graph, FEEDS | {"m": np.array(1)})
 
 
-def test_of_two_errors_the_first_one_is_told():
+def test_the_first_of_two_errors_is_reported():
     graph = """(int64 m, int64 at, float[n] s0, float[a] k) => (float[n] y) {
       yes = Constant <value = bool {1}> ()
       [loop] y = Loop <body = b (int64 i, bool c, float[n] s) => (bool d, float[n] t) {

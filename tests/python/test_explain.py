@@ -76,7 +76,7 @@ def test_nothing_is_rewritten_without_optimisation():
     assert ("hoisted", "Exp") not in found
 
 
-def test_what_nobody_needs_is_dropped():
+def test_nodes_without_readers_are_dropped():
     assert ("dropped", "Exp") in changes(explained(model("e = Exp(s)\n t = Tanh(s)")))
 
 
@@ -291,7 +291,7 @@ def test_what_is_not_known_is_not_counted_without_a_word():
     assert "1 state (of sizes that only the run knows)" in text and loop["unsized_states"] == 1
 
 
-def test_a_run_with_the_inputs_supplies_what_only_the_run_knows():
+def test_a_run_with_the_inputs_supplies_the_sizes_that_the_plan_lacks():
     s = session(growing(3), jit="off")
     feeds = {"m": np.int64(300), "x": np.ones((1, 8), np.float32)}
     (loop,) = s.explain(feeds, json=True)["loops"]

@@ -45,7 +45,7 @@ def test_no_stream_is_lost(every):
     assert counts["computed"] <= STREAMS * BLOCKS + sum(made.repeated)
 
 
-def test_who_starts_anew_under_the_same_id_gets_wrong_results():
+def test_starting_anew_under_the_same_id_gives_wrong_results():
     """A request that comes late, or a stream that a machine still has from before, is then taken for the new one."""
     level = logging.getLogger("treadle.serving").level
     logging.getLogger("treadle.serving").setLevel(logging.ERROR)
@@ -69,7 +69,7 @@ def test_updates_alone_compute_nothing_again():
     assert 80 * 40 < run(**CALM, snapshot_every=8).counts["computed"] < 80 * 40 * 1.5
 
 
-def test_a_calm_fleet_moves_nobody():
+def test_a_calm_fleet_moves_no_stream():
     made = run(**CALM, update=False)
     assert made.repeated == made.away == [] and made.counts["computed"] == 80 * 40
 

@@ -65,7 +65,7 @@ def chain_from(state, x, count):
 
 
 @pytest.mark.parametrize("kind", [chosen_by_inputs, chosen_by_data, captured, loops, one_body, chain])
-def test_thousands_of_nodes_compute_what_numpy_does(kind):
+def test_thousands_of_nodes_compute_the_same_as_numpy(kind):
     data, feed = getattr(growth_models, kind.__name__)(COUNT)
     (result,) = treadle.InferenceSession(data).run(None, feed)
     np.testing.assert_allclose(result, kind(growth_models.start(), COUNT), rtol=1e-5, atol=1e-6)

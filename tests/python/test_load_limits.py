@@ -45,7 +45,7 @@ def in_own_process(code, **arguments):
 
 @pytest.mark.parametrize("links", [26, 40])
 @pytest.mark.parametrize("first, op", [TEXTS, FLOATS], ids=["texts", "floats"])
-def test_what_doubles_from_node_to_node_is_left_to_the_run(links, first, op):
+def test_values_that_double_from_node_to_node_are_left_to_the_run(links, first, op):
     """Loading takes little memory; the run, which would need all of it, is stopped by its limit."""
     code = f"""
         import re, treadle
@@ -252,7 +252,7 @@ def nested_functions(depth):
 
 @pytest.mark.parametrize("nest, depth", [(nested_loops, 60), (nested_functions, 98)], ids=["bodies", "functions"])
 @pytest.mark.parametrize("kilobytes", [160, 256, 384, 512, 1024, 8192])
-def test_a_thread_with_a_small_stack_runs_what_is_nested_or_refuses_it(nest, depth, kilobytes):
+def test_a_thread_with_a_small_stack_runs_nested_models_or_refuses_them(nest, depth, kilobytes):
     """In a process of its own, which would not survive a stack that overflows."""
     code = f"""
         import sys, threading

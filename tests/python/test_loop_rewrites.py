@@ -243,7 +243,7 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("back", [0, 1])
-def test_what_only_outputs_need_runs_behind_the_loop(row, rows, back):
+def test_nodes_that_only_outputs_need_run_after_the_loop(row, rows, back):
     body, ops, out = ROWS[row]
     nodes = PROJECTION.format(rows=rows, out=out, row=body, back=back)
     signature = (

@@ -88,7 +88,7 @@ def with_initializer(declared, *, body: bool = False, value_info=None, ir_versio
 
 @pytest.mark.parametrize("declared", [[4, 3], [8], [8, 7, 1], [8, 6]])
 @pytest.mark.parametrize("ir_version", [3, 8])
-def test_an_initializer_is_what_its_input_says(declared, ir_version):
+def test_an_initializer_of_another_type_than_its_input_is_refused(declared, ir_version):
     model = with_initializer(declared, ir_version=ir_version)
     with pytest.raises(Exception, match=r'input "x" is declared as .* but its initializer is tensor\(float\)\[8,7\]'):
         treadle.InferenceSession(model)
@@ -123,7 +123,7 @@ def type_of_result(graph: str, opset: int = 21, rules: str = "treadle") -> str:
     return f"{'list of ' if is_list else ''}{tensor.elem_type}[{','.join(sizes)}]"
 
 
-def test_what_inference_knows():
+def test_shapes_of_sequence_elements_and_crops_are_inferred():
     even = "(float[6,4] x) => (int64 n) <int32[2] s = {3,3}> { l = SplitToSequence (x, s) n = SequenceLength (l) }"
     assert type_of_result(even) == "list of 1[3,4]"
     assert type_of_result(even.replace("{3,3}", "{2,4}")) == "list of 1[?,4]"

@@ -341,7 +341,7 @@ def scan_in_loop_feeds():
         (SCAN_IN_LOOP, scan_in_loop_feeds(), 3000),
     ),
 )
-def test_auto_counts_what_loops_inside_take(text, feeds, runs):
+def test_auto_counts_the_time_of_inner_loops(text, feeds, runs):
     options = {"jit_cache": "off"}
     expected = session(text, jit="off", **options).run(None, feeds)
     s = session(text, jit="auto", **options)
@@ -363,7 +363,7 @@ def test_auto_takes_over_inside_of_a_long_iteration():
 
 # A sort and a product of matrices stay calls of their kernels.
 @pytest.mark.parametrize("step", ("v, p = TopK (h, n) next = Relu (v)", "next = MatMul (h, w)"))
-def test_auto_does_not_compile_what_kernels_decide(step):
+def test_auto_does_not_compile_loops_that_spend_their_time_in_kernels(step):
     text = f"""<ir_version: 10, opset_import: ["" : 22]>
     g (int64 m, float[64,128] x, float[128,128] w) => (float[64,128] y) {{
       yes = Constant <value = bool {{1}}> ()

@@ -72,7 +72,7 @@ def files(folder):
     return sorted(folder.glob("*.native"))
 
 
-def test_the_second_process_finds_what_the_first_one_made(tmp_path, expected):
+def test_the_second_process_finds_the_code_of_the_first(tmp_path, expected):
     cache = tmp_path / "made" / "on" / "the" / "way"
     assert run(expected, TREADLE_JIT_CACHE=cache) == [1, 0, "", ""]
     assert len(files(cache)) == 1

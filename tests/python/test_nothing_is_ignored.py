@@ -143,7 +143,7 @@ def test_options_without_effect_say_so_once_and_are_kept(name):
     assert said(lambda: treadle.InferenceSession(models.add(), options)) == []
 
 
-def test_options_that_ask_for_what_is_so_say_nothing():
+def test_options_that_ask_for_the_default_behaviour_give_no_warning():
     options = treadle.SessionOptions()
     for name, value in [*SO_ANYWAY.items(), *UNSEEN.items()]:
         assert said(lambda n=name, v=value: setattr(options, n, v)) == []
@@ -275,7 +275,7 @@ def test_options_of_wrong_types_are_refused():
 
 
 @pytest.mark.parametrize("name", ["time_limit", "iteration_limit", "memory_limit"])
-def test_what_is_no_number_is_no_limit_in_disguise(name):
+def test_a_limit_is_a_positive_number_or_none(name):
     run = treadle.RunOptions()
     setattr(run, name, 0)
     assert getattr(run, name) is None
@@ -551,7 +551,7 @@ def test_an_optimised_model_that_cannot_be_written_is_an_error(tmp_path):
             treadle.InferenceSession(models.add(), options)
 
 
-def test_a_profile_that_nobody_asks_for_is_written_in_the_end(tmp_path):
+def test_a_profile_is_written_when_its_session_ends(tmp_path):
     options = treadle.SessionOptions()
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "profile_")
@@ -566,7 +566,7 @@ def test_a_profile_that_nobody_asks_for_is_written_in_the_end(tmp_path):
 # --- files that are no models
 
 
-def test_every_interface_names_what_is_no_model(tmp_path):
+def test_every_interface_names_a_file_that_is_no_model(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
     for read in (treadle.InferenceSession, treadle.infer_shapes, treadle.to_text):
@@ -578,7 +578,7 @@ def test_every_interface_names_what_is_no_model(tmp_path):
         assert problem.code == "file-invalid" and "git-lfs pointer" in problem.message
 
 
-def test_every_interface_refuses_what_is_no_file(tmp_path):
+def test_every_interface_refuses_a_path_that_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, what in ((tmp_path, "a folder"), ("/dev/zero", "a device"), (tmp_path / "pipe", "nothing is written to")):
         for read in (treadle.InferenceSession, treadle.infer_shapes, treadle.check, treadle.to_text):

@@ -81,7 +81,7 @@ def test_the_end_of_a_run_is_told(tier):
 
 
 @TIERS
-def test_what_it_raises_stops_the_run_and_comes_through(tier):
+def test_an_exception_of_the_callback_stops_the_run_and_reaches_the_caller(tier):
     model = session(COUNTED, **tier)
     told = Told(last=3)
     with pytest.raises(Enough):
@@ -94,7 +94,7 @@ def test_what_it_raises_stops_the_run_and_comes_through(tier):
     model.run(None, {"m": np.int64(1), "x": X})
 
 
-def test_nobody_knows_the_total_of_a_loop_that_ends_by_a_condition():
+def test_the_total_of_a_loop_that_ends_by_a_condition_is_unknown():
     told = Told()
     session(CONDITIONAL, jit="off").run(None, {"most": np.float32(4e6)}, progress=told)
     *before, last = told.calls
@@ -199,7 +199,7 @@ def test_true_shows_the_bar_of_tqdm(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_without_tqdm_true_says_what_to_do(monkeypatch):
+def test_without_tqdm_true_raises_an_error_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(ImportError, match="pip install tqdm, or give a callable"):
         session(COUNTED).run(None, {"m": np.int64(9), "x": X}, progress=True)

@@ -83,7 +83,7 @@ def test_programs_have_every_kind_of_value():
     assert states >= {t.STRING, t.BOOL, t.INT8, t.UINT8, t.INT16, t.UINT16, t.UINT32, t.UINT64, t.FLOAT16, t.BFLOAT16}
 
 
-def test_shrinking_keeps_what_is_wrong():
+def test_shrinking_keeps_the_failure():
     model, feeds = programs.make_program(3, 16)
     last = model.graph.output[-1].name
     holds = next(node.op_type for node in model.graph.node if last in node.output)

@@ -139,7 +139,7 @@ def test_results_do_not_depend_on_the_number_of_threads(case):
                 assert a.tobytes() == b.tobytes()
 
 
-def test_the_first_of_several_errors_is_reported_whatever_the_threads():
+def test_the_first_of_several_errors_is_reported_with_any_number_of_threads():
     proto = model(
         [node("Gather", ["x", "i"], ["y"]), node("Div", ["y", "d"], ["z"])],
         [value("x", INT64, ["n"]), value("i", INT64, ["m"]), value("d", INT64, ["m"])],

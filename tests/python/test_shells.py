@@ -132,13 +132,13 @@ def test_files_and_folders(offers, folder):
     assert "cases" in cases and "x.npy" not in cases
 
 
-def test_bash_takes_what_stands_behind_an_equals_sign(folder):
+def test_bash_completes_values_after_an_equals_sign(folder):
     assert bash("treadle run --tier = na") == {"native"}
     assert bash("treadle run --tier =") == {"program", "native", "reference"}
     assert bash("treadle run model.onnx x = x.n") == {"x.npy"}
 
 
-def test_other_shells_take_what_stands_behind_an_equals_sign(folder):
+def test_other_shells_complete_values_after_an_equals_sign(folder):
     needs("fish")
     assert fish("treadle run --tier=na") == {"--tier=native"}
     needs("zsh")
@@ -193,6 +193,6 @@ def test_pages_say_what_help_says(command):
     assert "130" in words, "the exit status"
 
 
-def test_what_there_is_not_is_refused():
+def test_an_unknown_shell_is_refused():
     for arguments in (["manual", "walk"], ["completion", "csh"]):
         assert subprocess.run([TOOL, *arguments], capture_output=True).returncode == 2

@@ -135,7 +135,7 @@ def test_bound_values_are_copied(session):
     assert stream.push(x=np.ones((1, 2), np.float32))[0] == 2
 
 
-def test_bound_values_beyond_int64_stay_what_they_are():
+def test_bound_values_beyond_int64_stay_unchanged():
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 19]>
         g (float[T] x, uint64 big) => (float[T] y, uint64 z) {
           y = Identity (x) low = Sub (big, big) more = Greater (big, low) z = Where (more, big, low) }""")
@@ -199,7 +199,7 @@ def test_a_snapshot_of_other_weights():
     np.testing.assert_array_equal(newer.state["state"], stream.state["state"] + gain * gain[::-1])
 
 
-def test_forks_do_not_share_what_they_carry():
+def test_forks_do_not_share_their_states():
     session = treadle.InferenceSession(models.accumulator())
     streams = [session.stream(bind={"gain": GAIN}, hop=2)]
     streams[0].push(x=X[:, :2])

@@ -41,7 +41,7 @@ def test_an_array_alone_is_the_one_input():
     assert stream.fork().push(ONES).tolist() == stream.push(ONES).tolist() == [4, 4, 4]
 
 
-def test_what_is_bound_or_given_by_keyword_is_not_open():
+def test_an_array_alone_is_the_input_that_is_neither_bound_nor_given_by_keyword():
     session = counting("x gain")
     bound = session.stream(state={"h": "hN"}, bind={"gain": ONES})
     assert bound.push(ONES).tolist() == [2, 2, 2]
@@ -123,7 +123,7 @@ def test_leaving_closes_a_pool():
     assert apart.push(ONES[None]).tolist() == [[2, 2, 2]]  # a stream of its own
 
 
-def test_streams_say_what_they_are_in_a_line():
+def test_streams_describe_themselves_in_a_line():
     stream = counting().stream(state={"h": "hN"})
     assert repr(stream) == "<treadle.Stream: x -> y, 1 state>"
     windows = over_time().stream(time={"x": 0}, hop=4)

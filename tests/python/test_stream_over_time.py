@@ -533,7 +533,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", list(REFUSED))
-def test_what_cannot_be_streamed_says_why(message):
+def test_models_that_cannot_be_streamed_are_refused_with_the_reason(message):
     nodes, weights = REFUSED[message]
     session = treadle.InferenceSession(Case(nodes, (1, 0, 3), 1, (1,), weights).model)
     with pytest.raises(treadle.InvalidArgument, match="(?s)cannot be streamed because .*(" + message + ")"):
@@ -541,7 +541,7 @@ def test_what_cannot_be_streamed_says_why(message):
 
 
 @pytest.mark.parametrize("trips", ["length", "m"])
-def test_a_loop_that_cuts_its_frames_out_says_with_what(trips):
+def test_the_refusal_of_a_loop_that_slices_its_frames_names_the_operator(trips):
     reason = {
         "length": "its body reads 'x' by Slice '/loop:body/cut', and only frames that a Gather takes",
         "m": "in its body, at Slice '/loop:body/cut': it cuts a part out of it",

@@ -471,7 +471,7 @@ def test_windows_begin_among_others():
             assert pool.runs - before == 2  # windows, not streams
 
 
-def test_those_that_begin_run_together_where_the_others_wait():
+def test_beginning_streams_run_together_while_the_others_wait():
     session = treadle.InferenceSession(windows_model())
     pool, alone = session.streams(4, **WINDOWS), [session.stream(**WINDOWS) for _ in range(4)]
     for lengths in ({0: 8}, {0: 1, 1: 8, 2: 8, 3: 8}):  # one sample is no window

@@ -361,7 +361,7 @@ def parsed(text: str) -> treadle.InferenceSession:
           y, present_key, present_value = com.microsoft.MultiHeadAttention <num_heads = 1> (x, x, x, , , , past_key, past_value) }""",
     ],
 )
-def test_what_appends(text):
+def test_inputs_that_outputs_extend_are_found(text):
     session = parsed(text)
     stream = session.stream(bind={"first": np.array(False)} if "first" in text else {})
     past = [i.name for i in session.get_inputs() if i.name.startswith("past")]
@@ -376,7 +376,7 @@ def test_what_appends(text):
         assert stream.state[past[0]].shape[axis] == n + 1
 
 
-def test_what_is_appended_is_no_state():
+def test_an_appended_input_is_no_state():
     text = """g (float[b,1,2] x, float[b,P,2] past) => (float[b,1,2] y, float[q,r,2] present) {
       present = Concat <axis = 1> (past, x)  y = Tanh (x) }"""
     stream = parsed(text).stream()
@@ -395,7 +395,7 @@ def test_a_list_to_which_runs_append():
     np.testing.assert_allclose(stream.state["past"], [np.tanh(np.full(2, n, F)) for n in range(3)], rtol=1e-6)
 
 
-def test_what_is_no_state():
+def test_pairs_that_are_no_states():
     """Signals and results that are alike, and parts of inputs that are handed out, are none."""
     for text in (
         "g (float[N] x) => (float[N] y) { y = Tanh (x) }",

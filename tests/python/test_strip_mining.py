@@ -118,7 +118,7 @@ def test_memory_does_not_grow_with_the_sequence():
     assert found.counters()["peak_bytes_last_run"] < 1 << 20  # beside inputs and outputs
 
 
-def test_explain_and_profile_name_what_runs_in_blocks(tmp_path):
+def test_explain_and_profile_name_the_nodes_that_run_in_strips(tmp_path):
     found = session(recurrent("LSTM"), jit="off")
     inputs = feed(5000)
     found.run(None, inputs)

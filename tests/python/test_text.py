@@ -24,16 +24,16 @@ main (float[N] x) => (float[N] y) { y = Add (x, x) }
 """
 
 
-def test_reads_what_onnx_reads():
+def test_reads_the_same_texts_as_onnx():
     assert treadle.parse_model(TEXT) == onnx.parser.parse_model(TEXT).SerializeToString(deterministic=True)
 
 
-def test_onnx_reads_what_is_written():
+def test_onnx_reads_the_written_text():
     model = onnx.parser.parse_model(TEXT)
     assert onnx.parser.parse_model(treadle.to_text(model)) == model
 
 
-def test_reads_what_onnx_writes():
+def test_reads_texts_that_onnx_writes():
     model = onnx.parser.parse_model(TEXT)
     assert treadle.parse_model(onnx.printer.to_text(model)) == model.SerializeToString(deterministic=True)
 

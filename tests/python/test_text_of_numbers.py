@@ -75,7 +75,7 @@ def test_numbers_are_written_as_onnxruntime_writes_them(name, way):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_what_is_no_finite_number(dtype, way):
+def test_texts_of_infinities_and_nans(dtype, way):
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     x = helper.make_tensor_value_info("x", element, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])
@@ -135,7 +135,7 @@ def test_numbers_are_read(name, way):
             session.run(None, {"x": np.array([text], object)})
 
 
-def test_texts_read_back_to_what_they_were():
+def test_printed_numbers_read_back_unchanged():
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
     nodes = [

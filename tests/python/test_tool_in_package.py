@@ -57,7 +57,7 @@ def test_the_script_imports_neither_numpy_nor_the_package():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_script_says_what_is_missing(tmp_path):
+def test_the_script_names_the_missing_file(tmp_path):
     """Where the tool's module is installed without the package."""
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SCRIPT[2]}"]
     (tmp_path / "treadle_tool").symlink_to(pathlib.Path(__file__).parents[2] / "python" / "treadle_tool")

@@ -40,7 +40,7 @@ TEST_F(FrameTest, WritesToTheMemoryOfTheLastValue) {
   EXPECT_EQ(memory.allocations(), 1);
 }
 
-TEST_F(FrameTest, DoesNotWriteToWhatSomebodyHolds) {
+TEST_F(FrameTest, DoesNotWriteToSharedMemory) {
   const void* const first = renewed({8});
   const AnyValue held = frame->handle(1);
   EXPECT_NE(renewed({8}), first);

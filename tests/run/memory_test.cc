@@ -76,7 +76,7 @@ TEST(RunMemory, LargeMemoryGoesRound) {
   EXPECT_EQ(memory.allocations(), 2);
 }
 
-TEST(RunMemory, WhatSomebodyHoldsDoesNotGoRound) {
+TEST(RunMemory, SharedMemoryIsNotReused) {
   RunMemory memory;
   ASSERT_TRUE(memory.begin(0, 0, 0).ok());
   const std::vector<Tensor> held(2, *memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge)));
@@ -84,7 +84,7 @@ TEST(RunMemory, WhatSomebodyHoldsDoesNotGoRound) {
   EXPECT_NE(memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge))->raw(), held[1].raw());
 }
 
-TEST(RunMemory, GivesUpWhatIsSpareBeforeItRefuses) {
+TEST(RunMemory, FreesSpareMemoryBeforeItRefuses) {
   RunMemory memory;
   ASSERT_TRUE(memory.begin(3 * kLarge, 0, 0).ok());
   {
@@ -102,7 +102,7 @@ TEST(RunMemory, RoomToGrowComesCloseToALimitInSteps) {
   EXPECT_EQ(memory.with_room_to_grow(1200, 0), 1200u) << "which will be refused";
 }
 
-TEST(RunMemory, RowsTakeWhatIsLeft) {
+TEST(RunMemory, RowsTakeTheRemainingMemory) {
   RunMemory memory;
   ASSERT_TRUE(memory.begin(1000, 0, 0).ok());
   GrowBuffer rows;

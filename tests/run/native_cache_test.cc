@@ -72,7 +72,7 @@ class NativeCacheTest : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(NativeCacheTest, GivesBackWhatWasStored) {
+TEST_F(NativeCacheTest, ReturnsTheStoredCode) {
   const NativeBlob blob = blob_of(5000);
   EXPECT_EQ(why_not_loaded("a"), "");
   store("a", blob);
@@ -142,7 +142,7 @@ TEST_F(NativeCacheTest, AnotherLoopsFileIsNotTaken) {
   EXPECT_NE(why_not_loaded("b").find("holds another loop"), std::string::npos);
 }
 
-TEST_F(NativeCacheTest, WhatIsNoFileIsNotRead) {
+TEST_F(NativeCacheTest, RefusesFifosLinksAndFilesThatOthersMayWrite) {
   store("a", blob_of(100));
   ASSERT_EQ(mkfifo(file("fifo").c_str(), 0600), 0);
   EXPECT_NE(why_not_loaded("fifo"), "");
@@ -204,7 +204,7 @@ TEST_F(NativeCacheTest, TheOldestGoWhenTheLimitIsReached) {
   for (const char* kept : {"a", "d", "e"}) EXPECT_TRUE(std::filesystem::exists(file(kept))) << kept;
 }
 
-TEST_F(NativeCacheTest, WhatExceedsTheLimitIsNotKept) {
+TEST_F(NativeCacheTest, CodeBeyondTheLimitIsNotKept) {
   std::string why;
   EXPECT_FALSE(cache(1000).store(key_of("a"), blob_of(5000), why));
   EXPECT_NE(why.find("more than the limit of 1000"), std::string::npos) << why;

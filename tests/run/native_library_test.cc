@@ -46,7 +46,7 @@ TEST(NativeLibrary, AFileThatWasNotWrittenToItsEnd) {
   }
 }
 
-TEST(NativeLibrary, WhatIsNoSharedObject) {
+TEST(NativeLibrary, RefusesAFileThatIsNoSharedObject) {
   TempDir dir;
   EXPECT_THAT(why_not_whole(dir.write("a.so", "")), EndsWith("a.so is no shared object"));
   EXPECT_THAT(why_not_whole(dir.write("b.so", std::string(5000, 'x'))), EndsWith("b.so is no shared object"));

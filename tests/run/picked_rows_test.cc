@@ -31,7 +31,7 @@ std::vector<int64_t> moved(const PickedRows& rows, int* spares = nullptr) {
   return places;
 }
 
-TEST(PickedRows, WhatStaysIsNotMoved) {
+TEST(PickedRows, RowsThatStayAreNotMoved) {
   EXPECT_TRUE(picked({0, 1, 2}).in_place().empty());
   EXPECT_TRUE(picked({-3, -2, -1}).in_place().empty());
   EXPECT_TRUE(picked({}).in_place().empty());

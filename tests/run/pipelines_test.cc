@@ -32,7 +32,7 @@ plan::Pipeline pipeline_of(int64_t trips, std::vector<std::vector<plan::Pipeline
   return pipeline;
 }
 
-TEST(PipelineRun, AStageIsOneBlockBehindWhatItNeeds) {
+TEST(PipelineRun, AStageIsOneStripBehindTheStageThatItReads) {
   const plan::Pipeline pipeline = pipeline_of(3, {{}, {{0, false}}});
   PipelineRun at(pipeline);
   at.begin();
@@ -67,7 +67,7 @@ TEST(PipelineRun, AStageThatNeedsAllWaitsForTheLastBlock) {
   EXPECT_FALSE(at.finished());
 }
 
-TEST(PipelineRun, KeepsTheOrderWhateverTheThreads) {
+TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
   constexpr int64_t kTrips = 200;
   const plan::Pipeline pipeline = pipeline_of(kTrips, {{}, {{0, false}}, {{1, false}}, {{0, true}}});
   PipelineRun at(pipeline);
@@ -100,7 +100,7 @@ TEST(PipelineRun, KeepsTheOrderWhateverTheThreads) {
   }
 }
 
-TEST(PipelineRun, WakesWhoWaitsWhenItIsStopped) {
+TEST(PipelineRun, WakesWaitingThreadsWhenItIsStopped) {
   const plan::Pipeline pipeline = pipeline_of(5, {{}});
   PipelineRun at(pipeline);
   at.begin();

@@ -34,7 +34,7 @@ TEST_F(PollsTest, GrantsNoMoreThanTheLimitOfIterations) {
   EXPECT_EQ(polls.count_trip(1, budget).code(), Code::kLimit);
 }
 
-TEST_F(PollsTest, CountsBytesOfNodesWhoseSizesNobodyPlanned) {
+TEST_F(PollsTest, CountsBytesOfNodesOfDynamicShape) {
   std::atomic<bool> cancel = true;
   RunOptions cancelled;
   cancelled.cancel = &cancel;

@@ -26,7 +26,7 @@ TEST(TeamTrial, StaysAloneWhereItMakesNoDifference) {
   EXPECT_LT(team_stretches(trial, 1000, 10, 9.9), 50);
 }
 
-TEST(TeamTrial, TriesMoreRarelyWhatDoesNotPay) {
+TEST(TeamTrial, TriesATeamMoreRarelyWhenItDoesNotPay) {
   TeamTrial trial;
   team_stretches(trial, 20'000, 6, 10);
   EXPECT_LT(team_stretches(trial, 20'000, 6, 10), 50);

@@ -45,7 +45,7 @@ TEST(Trips, StraightThroughTheBody) {
   for (const int64_t trips : {0, 1, 2, 17, 5000}) expect_same_as_reference(made.t, *made.planned, {{0, number(trips)}});
 }
 
-TEST(Trips, AreCountedWhateverRunsThem) {
+TEST(Trips, AreCountedInEveryTier) {
   Straight made;
   std::mt19937 engine(1);
   const std::vector<AnyValue> inputs{number(100), random_value(floats({1, 8}), engine),

@@ -181,7 +181,7 @@ def test_a_row_that_kills_its_worker_each_time(case, printed, python, folder):
     assert len((folder / f"{case}-deaths").read_text().split()) == 3
 
 
-def test_a_job_that_is_started_again_does_what_is_left(python, folder):
+def test_a_restarted_job_runs_the_remaining_rows(python, folder):
     run(python, "job.py", folder, "resumed", "1", check=False)
     kept = json.dumps(sorted(path.name for path in (folder / "resumed-speech").glob("*.parquet")))
     assert (folder / "resumed-once").exists() and kept != "[]"

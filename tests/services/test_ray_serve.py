@@ -40,6 +40,6 @@ def test_streams_behind_ray_serve(case, folder):
     assert found[case] == "passed", found[case]
 
 
-def test_the_page_shows_what_its_program_prints(folder):
+def test_the_page_shows_the_output_of_its_program(folder):
     printed = (folder / "printed.txt").read_text()
     assert is_as_shown(printed, PROGRAMS["detect.py"][1]), printed

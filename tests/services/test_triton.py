@@ -39,7 +39,7 @@ def test_windows_take_chunks_of_any_length(server, caller):
         close(answer["output"], expected.swapaxes(0, 1))
 
 
-def test_a_sequence_over_time_gives_what_a_run_over_the_signal_gives(server, caller):
+def test_a_sequence_over_time_equals_a_run_over_the_signal(server, caller):
     signal = rows(1, 1, 2, 50)
     [expected] = session(server, "signal").run(None, {"x": signal})
     pieces = np.split(signal, [7, 8, 30], axis=2)
@@ -137,7 +137,7 @@ def test_a_snapshot_goes_on(server, caller, model):
             close(found["y"], expected[step])
 
 
-def test_treadle_loads_what_the_server_saves(server, binary):
+def test_treadle_loads_snapshots_of_the_server(server, binary):
     answer = binary.infer("step", {"x": rows(1, 1, 4)}, ["treadle_state"], sequence_id=5, sequence_start=True)
     stream, alone = session(server, "step").stream(), session(server, "step").stream()
     alone.push(rows(1, 1, 4))
@@ -146,7 +146,7 @@ def test_treadle_loads_what_the_server_saves(server, binary):
 
 
 @pytest.mark.parametrize("snapshot", [b"", b"abc", bytes(1000)], ids=["empty", "short", "zeros"])
-def test_what_is_no_snapshot_is_refused(binary, snapshot):
+def test_bytes_that_are_no_snapshot_are_refused(binary, snapshot):
     given = np.frombuffer(snapshot, np.uint8).reshape(1, -1)
     said = refusal(
         binary.infer, "step", {"x": rows(1, 1, 4), "treadle_state": given}, ["y"], sequence_id=1, sequence_start=True
@@ -179,7 +179,7 @@ def test_a_snapshot_in_the_middle_is_refused_and_changes_nothing(server, binary)
     ],
     ids=["shape", "batch", "type", "name"],
 )
-def test_what_the_server_refuses_changes_nothing(server, binary, inputs, said):
+def test_a_refused_request_changes_nothing(server, binary, inputs, said):
     stream = session(server, "step").stream()
     close(
         binary.infer("step", {"x": rows(1, 1, 4)}, sequence_id=1, sequence_start=True)["y"], stream.push(rows(1, 1, 4))

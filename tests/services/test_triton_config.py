@@ -88,7 +88,7 @@ def test_a_model_that_is_not_there_is_told_of(loader):
         ("texts", []),
     ],
 )
-def test_what_the_tool_writes_is_served(server, loader, model, options):
+def test_the_tool_writes_repositories_that_triton_serves(server, loader, model, options):
     tool = ROOT / "build" / "bin" / "treadle"
     name = re.sub(r"\W", "", "_".join([model, *map(str, options)]))
     source = server.repository / model / "1" / "model.onnx"

@@ -19,7 +19,7 @@ def blocks(language):
     return [text for kind, text in BLOCK.findall(PAGE.read_text()) if kind == language]
 
 
-def test_blocks_say_what_they_are():
+def test_code_blocks_are_of_three_languages():
     assert {kind for kind, _ in BLOCK.findall(PAGE.read_text())} == {"sh", "python", "text"}
 
 

@@ -164,7 +164,7 @@ TEST(LoadLimits, OpeningAStreamIsInterrupted) {
   EXPECT_TRUE(Stream::open(session, timed).ok());
 }
 
-TEST(LoadLimits, WhoWaitsForAPlanCanBeStopped) {
+TEST(LoadLimits, WaitingForAPlanCanBeStopped) {
   session::PlanningLock lock;
   session::PlanningLock::Held held(lock);
   ASSERT_TRUE(held.take().ok());

@@ -55,7 +55,7 @@ std::set<const void*> weights_of(const Session& session) {
   return found;
 }
 
-TEST(SharedWeights, OfSessionsOfOneModelWhateverTheirOptions) {
+TEST(SharedWeights, SessionsOfOneModelShareWeightsWithAllOptions) {
   SessionOptions other;
   other.jit = Jit::kOff;
   other.threads = 1;
@@ -65,7 +65,7 @@ TEST(SharedWeights, OfSessionsOfOneModelWhateverTheirOptions) {
   EXPECT_EQ(weights_of(*three), weights_of(*one));
 }
 
-TEST(SharedWeights, ResultsAreThoseOfASessionAlone) {
+TEST(SharedWeights, ResultsEqualThoseOfASessionAlone) {
   const auto alone = run(*open(model(1)));
   const auto others = run(*open(model(2)));
   const auto one = open(model(1)), two = open(model(2)), three = open(model(1));
@@ -87,7 +87,7 @@ TEST(SharedWeights, ASessionOutlivesTheOneThatPacked) {
   EXPECT_EQ(run(*open(model(1))), expected);
 }
 
-TEST(SharedWeights, OptionsThatChangeWeightsChangeNobodyElses) {
+TEST(SharedWeights, OptionsThatChangeWeightsAffectNoOtherSession) {
   SessionOptions halves;
   halves.weights = Weights::kF16;
   SessionOptions plain;

@@ -120,7 +120,7 @@ Result<std::unique_ptr<Session>> load(const std::string& text, const SessionOpti
 using Nest = std::string (*)(int);
 class SmallStack : public ::testing::TestWithParam<Nest> {};
 
-TEST_P(SmallStack, LoadsAndRunsWhatItHasRoomFor) {
+TEST_P(SmallStack, LoadsAndRunsModelsThatFitTheStack) {
   for (const int depth : {2, 5, 9, 14, 20, 30, 45, 60, 80}) {
     const std::string text = GetParam()(depth);
     const size_t enough = kStackReserve + static_cast<size_t>(2 * depth + 4) * kStackPerLevel;
@@ -140,7 +140,7 @@ TEST_P(SmallStack, LoadsAndRunsWhatItHasRoomFor) {
   }
 }
 
-TEST_P(SmallStack, PlansWhatAnotherThreadHasLoaded) {
+TEST_P(SmallStack, PlansAModelThatAnotherThreadHasLoaded) {
   for (const int depth : {5, 20, 45, 80}) {
     auto session = load(GetParam()(depth));
     if (!session.ok()) {
@@ -158,7 +158,7 @@ TEST_P(SmallStack, PlansWhatAnotherThreadHasLoaded) {
   }
 }
 
-TEST_P(SmallStack, ChecksWhatItHasRoomFor) {
+TEST_P(SmallStack, ChecksModelsThatFitTheStack) {
   for (const int depth : {5, 20, 45, 80}) {
     const auto file = wire::MappedFile::own(GetParam()(depth));
     for (const size_t kilobytes : {size_t{128}, size_t{256}, size_t{512}}) {

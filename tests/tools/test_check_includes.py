@@ -66,7 +66,7 @@ def test_a_tree_that_keeps_to_the_map_has_no_problems(tree):
         ("src/extra/x.h", "#pragma once\n", "src/extra/: not in the map"),
     ],
 )
-def test_what_breaks_the_map_is_reported(tree, path, text, complaint):
+def test_an_include_against_the_map_is_reported(tree, path, text, complaint):
     write, root = tree
     write(path, text)
     found = check_includes.problems(root)

@@ -19,7 +19,7 @@ def text(root, llvm="19.1.7"):
     return out.read_text()
 
 
-def test_what_code_depends_on_makes_another_version(tmp_path):
+def test_a_change_that_code_depends_on_makes_another_version(tmp_path):
     make_tree(tmp_path)
     first = text(tmp_path)
     assert "uint64_t native_version()" in first

@@ -64,7 +64,7 @@ def test_an_unchanged_table_keeps_its_time(folders):
         ('#define UNARY(name) TREADLE_OP(name, "")\n', "on a line of its own"),
     ],
 )
-def test_what_would_be_registered_wrongly_is_an_error(folders, text, complaint):
+def test_a_wrong_registration_is_an_error(folders, text, complaint):
     ops, out = folders
     (ops / "math" / "add.cc").write_text(text)
     done = generate(ops, out)

@@ -38,7 +38,7 @@ def test_a_changed_figure_changes_its_page_and_its_picture():
     assert differing == {"comparison.md", "benchmarks.md", "which-models-profit.md", "front.svg", "summary.svg"}
 
 
-def test_a_figure_that_somebody_changes_in_a_page_is_found(tmp_path):
+def test_a_changed_figure_in_a_page_is_found(tmp_path):
     page = ROOT / "docs" / "benchmarks.md"
     text = page.read_text(encoding="utf-8")
     row = re.search(r"^\| `selective_scan` \| ([\d,.]+) ", text, re.MULTILINE)

@@ -16,7 +16,7 @@ def messages():
             yield f"{path.name}: {''.join(PART.findall(found[1]))}"
 
 
-def test_operators_say_what_they_expect():
+def test_messages_of_operators_say_what_was_expected():
     all_of_them = list(messages())
     assert len(all_of_them) > 300
     assert [text for text in all_of_them if not TELLS.search(text)] == []

@@ -175,6 +175,6 @@ def test_words_that_people_search_for_lead_to_headings_that_are_there():
         ("memory", "memory.md"),
     ],
 )
-def test_what_people_search_for(words, page):
+def test_common_search_terms_find_their_page(words, page):
     found = ", ".join(searched.SEARCHED[page].values()).split(", ")
     assert words in found

@@ -53,7 +53,7 @@ TEST(DimFractions, CancelSizes) {
   EXPECT_TRUE(same(real_quotient(n, n), 1));
 }
 
-TEST(DimFractions, SayNothingOfWhatTheyCannot) {
+TEST(DimFractions, AreUnknownWhereTheValueIsNotCertain) {
   EXPECT_TRUE(dim_of_real(0.1).is_unknown()) << "no float is a tenth";
   EXPECT_TRUE(dim_of_real(1e30).is_unknown());
   EXPECT_TRUE(rounded_down(real_quotient(n, t) + 1 + real_quotient(t, n)).is_unknown());

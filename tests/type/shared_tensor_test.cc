@@ -85,7 +85,7 @@ TEST(SharedTensor, ThreadsGetTheSame) {
   }
 }
 
-TEST(SharedTensor, WhatWasCopiedFromAPlaceIsNotCopiedAgain) {
+TEST(SharedTensor, AnAddressIsCopiedOnce) {
   const std::string source(4000, 'x');
   int copies = 0;
   const auto copy = [&](const std::string& from, Dims dims) {

@@ -54,7 +54,7 @@ TEST(FlatBuffer, LimitsHowOftenAPartIsReadAgain) {
   EXPECT_EQ(buffer.take_status().code(), Code::kLimit);
 }
 
-TEST(FlatBuffer, RefusesWhatLiesOutside) {
+TEST(FlatBuffer, RefusesOffsetsOutsideOfTheBuffer) {
   const std::string whole = texts(3, 5);
   for (size_t size = 0; size < whole.size(); ++size) {
     FlatBuffer buffer(std::string_view(whole).substr(0, size));

@@ -229,7 +229,7 @@ TEST_F(ExternalData, NeedsAFolder) {
 
 constexpr auto kTicks = std::chrono::milliseconds(100);  // of the clock that files are stamped by
 
-TEST(MappedFile, WhoOpensAFileAgainGetsTheSameMapping) {
+TEST(MappedFile, OpeningAFileAgainReturnsTheSameMapping) {
   TempDir dir;
   const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
   std::this_thread::sleep_for(kTicks);
@@ -260,7 +260,7 @@ TEST(MappedFile, AFileThatHasJustBeenWrittenIsNotShared) {
   EXPECT_NE(MappedFile::open(path).value(), file);
 }
 
-TEST(MappedFile, EqualBytesAreSharedWhileSomebodyHasThem) {
+TEST(MappedFile, EqualBytesAreSharedWhileTheyAreHeld) {
   const std::string bytes(5000, 'a');
   auto one = MappedFile::share(bytes);
   EXPECT_EQ(MappedFile::share(std::string(5000, 'a')), one);

@@ -5,7 +5,7 @@
 namespace treadle::wire {
 namespace {
 
-TEST(Pieces, FieldsInFieldsHaveTheLengthsOfWhatIsInThem) {
+TEST(Pieces, NestedFieldsHaveTheLengthsOfTheirContents) {
   const std::string long_text(200, 'x');
   Pieces pieces;
   pieces.add("a");

@@ -80,7 +80,7 @@ TEST(Serialize, WritesNegativeNumbersAsTenBytes) {
   EXPECT_EQ(*written, ProtoBytes().varint(1, ~uint64_t{0}).str());
 }
 
-TEST(Serialize, RefusesWhatProtobufCannotHold) {
+TEST(Serialize, RefusesMessagesThatProtobufCannotHold) {
   const std::string block(64 << 20, 'x');
   SequenceProto sequence;
   Arena arena;

@@ -58,7 +58,7 @@ class WatchedMappingTest : public testing::Test {
 };
 
 // The helpers of the pool block what is their caller's business, which a missing page is not.
-TEST_F(WatchedMappingTest, HelpersMayReadWhatIsMissing) {
+TEST_F(WatchedMappingTest, HelperThreadsMayReadMissingPages) {
   write(1);
   const auto file = open(path());
   std::filesystem::resize_file(path(), 0);
@@ -76,7 +76,7 @@ TEST_F(WatchedMappingTest, HelpersMayReadWhatIsMissing) {
   EXPECT_FALSE(file->unchanged().ok());
 }
 
-TEST_F(WatchedMappingTest, WhatIsMissingReadsAsZeros) {
+TEST_F(WatchedMappingTest, MissingPagesReadAsZeros) {
   write(1);
   const auto file = open(path());
   EXPECT_EQ(sum(file->bytes()), 245);

@@ -128,7 +128,7 @@ TEST(Loop, ATripCountUnderAConditionIsNotExact) {
   EXPECT_EQ(infer("Loop", 16, inputs, 1, bodies, {}, {&m, &no}).outputs[0].to_string(), "tensor(float)[0,2]");
 }
 
-TEST(Loop, AStateIsWhatItMayBeWithAndWithoutTrips) {
+TEST(Loop, AStateHasTheCommonTypeOfNoneAndSomeIterations) {
   FakeBodies bodies({Type::tensor(ElementType::kBool, Shape{}), floats({Dim(), 3})});
   const auto r = infer("Loop", 16, {Type(), Type::tensor(ElementType::kBool, Shape{}), floats({2, 3})}, 1, bodies);
   ASSERT_TRUE(r.status.ok()) << r.status.to_string();

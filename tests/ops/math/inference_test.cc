@@ -37,7 +37,7 @@ TEST(Broadcasting, UnknownRankStaysUnknown) {
   EXPECT_EQ(r.type.element, ElementType::kFloat);
 }
 
-TEST(Broadcasting, NamesWhatDoesNotFit) {
+TEST(Broadcasting, ErrorsNameTheShapesOrTheOperand) {
   EXPECT_THAT(infer("Add", 14, {floats({2, 3}), floats({2, 4})}).to_string(), HasSubstr("[2,3] and [2,4]"));
   EXPECT_THAT(infer("PRelu", 16, {floats({2, 3}), floats({4, 2, 3})}).to_string(), HasSubstr("slope"));
 }
@@ -77,7 +77,7 @@ TEST(ShapeArithmetic, Int32Wraps) {
   EXPECT_EQ(to_string(infer("Mul", 14, {{type, nullptr, &a}, {type, nullptr, &b}}).symbols), "[?]");
 }
 
-TEST(ShapeArithmetic, ChoosesByWhatIsKnown) {
+TEST(ShapeArithmetic, ChoosesByKnownSizes) {
   const Shape sizes = {symbol("N"), -1, Dim::unknown()}, minus = {-1};
   const Inferred equal = infer("Equal", 13, {{int64s({3}), nullptr, &sizes}, {int64s({}), nullptr, &minus}});
   EXPECT_EQ(to_string(equal.symbols), "[0,1,?]");  // a size is never -1

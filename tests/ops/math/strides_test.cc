@@ -93,7 +93,7 @@ void check_single(const char* op, ElementType type, T a, T b) {
   EXPECT_EQ(two[0], two[1]);
 }
 
-TEST(SingleElement, IsWhatARowGives) {
+TEST(SingleElement, EqualsTheResultOfARow) {
   for (const char* op : {"Add", "Sub", "Mul"}) {
     check_single<float>(op, ElementType::kFloat, 0.1f, -3.7f);
     check_single<double>(op, ElementType::kDouble, 0.1, 1e300);

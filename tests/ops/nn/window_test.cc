@@ -39,7 +39,7 @@ TEST(ConvInference, SizesFollowSymbols) {
   EXPECT_EQ(infer("Conv", 1, {Type::tensor(ElementType::kFloat), image(w)}).to_string(), "tensor(float)[?,8,?]");
 }
 
-TEST(ConvInference, ErrorsNameWhatDiffers) {
+TEST(ConvInference, ErrorsNameTheWrongArgument) {
   const Type x = image({1, 3, 9}), w = image({8, 2, 5});
   EXPECT_NE(infer("Conv", 11, {x, w}).to_string().find("x has 3 channels"), std::string::npos);
   EXPECT_NE(infer("Conv", 11, {x, image({8, 3, 11})}).to_string().find("covers 11 elements"), std::string::npos);

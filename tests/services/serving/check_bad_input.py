@@ -149,7 +149,7 @@ def test_bad_requests(served, steady, body, said):
         pickle.dumps({"inputs": []}),
     ],
 )
-def test_what_is_not_json(served, steady, text):
+def test_text_that_is_no_json_is_refused(served, steady, text):
     status, found = post(served, text)
     assert status == 400 and "is not JSON" in found["error"]
     steady.step()
@@ -225,7 +225,7 @@ def test_a_body_that_is_too_large(served, steady, length):
     steady.step()
 
 
-def test_a_half_open_request_holds_nobody_up(served, steady):
+def test_a_half_open_request_delays_no_other_client(served, steady):
     """A caller who says that more will come, and sends nothing more."""
     with socket.create_connection(("127.0.0.1", served.http)) as s:
         s.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())

@@ -438,7 +438,7 @@ def test_other_code_does_not_run(served, opened):
     assert [text for text in page.complaints if "Content Security Policy" in text]
 
 
-def test_names_for_those_who_do_not_see(served, opened):
+def test_elements_have_names_for_screen_readers(served, opened):
     page = opened(served.page)
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     named = {}

@@ -91,7 +91,7 @@ def test_haproxy_accepts_the_balancer(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "packaging" / "containers").iterdir()), ids=lambda path: path.stem)
-def test_recipes_copy_what_the_project_makes(path):
+def test_recipes_copy_the_wheels_and_packages_of_the_project(path):
     text = path.read_text()
     made = {"build/wheels": "wheels", "build/debs": "debs"}
     copied = re.findall(r"^COPY (\S+) ", text, re.MULTILINE)

@@ -72,7 +72,7 @@ def test_sequences_beside_each_other(client):
     assert all(found[i] == levels(chunks[i]).tolist() for i in ids)
 
 
-def test_over_time_the_end_brings_what_waits(client, alone):
+def test_the_end_of_a_sequence_returns_the_waiting_samples(client, alone):
     signal = RNG.standard_normal((1, 1, 30)).astype(np.float32)
     stream = alone["smooth"].stream(time={"x": 2})
     whole = np.concatenate([stream.push(signal), stream.flush()], axis=2)
@@ -247,7 +247,7 @@ def ask_by_grpc(served, action, **metadata):
     return "StatusCode.OK"
 
 
-def test_nobody_loads_and_unloads_models_unless_the_server_says_so(tmp_path):
+def test_loading_and_unloading_models_is_off_unless_the_server_permits_it(tmp_path):
     with Served(tmp_path) as server:
         for path in REPOSITORY:
             for headers in ({}, ALLOWED, {"Authorization": "Bearer "}):

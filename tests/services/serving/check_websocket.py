@@ -188,7 +188,7 @@ def test_oversize_frames_end_their_connection_alone(served):
         assert step(other, np.ones(4, np.float32)).tolist() == [8]
 
 
-def test_a_slow_reader_holds_nobody_up(served):
+def test_a_slow_reader_delays_no_other_client(served):
     """A peer that sends and takes in nothing: answers pile up in its own socket, then nothing more of it is read."""
     ws, _ = opened(served, "smooth")
     ws.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
