@@ -83,7 +83,7 @@ enum class Severity : uint8_t {
   X(kFunctionHides, "function-hides-operator", kWarning, "a function has the name of an operator")                  \
   X(kTrainingInvalid, "training-invalid", kError, "training information does not fit the model")                    \
   X(kDeviceInvalid, "device-invalid", kError, "a device configuration does not fit the model")                      \
-  X(kLoopCondition, "loop-condition-ignored", kWarning, "a Loop without cond runs on whatever its body's says")     \
+  X(kLoopCondition, "loop-condition-ignored", kWarning, "a Loop without cond ignores its body's condition")         \
   X(kLoopEndless, "loop-endless", kWarning, "a Loop that nothing ends")                                             \
   X(kStateShape, "state-shape", kWarning, "a body changes the declared shape of its state")                         \
   X(kTypeConstraint, "type-constraint", kError, "a value's type is none that the operator takes")                   \

@@ -166,7 +166,7 @@ Result<std::unique_ptr<OpDef>> make_custom_op(CustomRecord record) {
   op->infer = infer_custom;
   op->compute = compute_custom;
   op->effects = record.pure ? Effects::kCanFail : Effects::kRandom;
-  op->no_axes = "nobody knows what an operator of the program's own does along an axis";
+  op->no_axes = "the axes of an operator that the program defines are unknown";
   return op;
 }
 

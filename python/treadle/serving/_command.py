@@ -17,7 +17,7 @@ from ._signature import DTYPES, element
 from ._stream_model import StreamModel, one_thread
 
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
-TOKEN = "a file with a text; callers that send it may load and unload models (without it, nobody may)"
+TOKEN = "a file with a text; callers that send it may load and unload models (without it, no caller may)"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 REFUSED = tuple(getattr(_errors, name) for name in _errors.__all__)
 KINDS = {int: "a whole number", float: "a number", bool: "true or false", dict: "an object", list: "a list"}

@@ -83,7 +83,7 @@ class Server:
         """`grpc_port`: None for no gRPC. `drain_s`: seconds that streams have at the end to fetch their snapshots.
 
         `max_message_bytes`: of a gRPC message and of a WebSocket's frame. `repository_token`: callers that have it may
-        load and unload models; None: nobody may. Raises ValueError for an empty one.
+        load and unload models; None: no caller may. Raises ValueError for an empty one.
         """
         permission = Permission(repository_token)
         self._models = list(models)
