@@ -17,7 +17,7 @@ import pytest
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests neither read nor write the folder of compiled loops that belongs to whoever runs them.
+# Tests neither read nor write the user's folder of compiled loops.
 os.environ.setdefault("TREADLE_JIT_CACHE", "off")
 
 try:

@@ -83,7 +83,7 @@ def _minor(release: str) -> tuple[int, ...]:
 
 
 def _replace(path: pathlib.Path, source: pathlib.Path) -> None:
-    """Makes `path` a copy of `source`; whoever looks at it meanwhile finds the old file or the new one."""
+    """Makes `path` a copy of `source`; a reader meanwhile finds the old file or the new one."""
     new = path.with_name(path.name + ".new")
     try:
         shutil.copy2(source, new)

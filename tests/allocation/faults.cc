@@ -44,7 +44,7 @@ Point chosen;
 std::atomic<int64_t> requests{0}, refused{0};
 Stack refused_at{};
 thread_local bool is_caller = false;
-thread_local bool is_inside = false;  // what the bookkeeping itself asks for is nobody's
+thread_local bool is_inside = false;  // memory of the bookkeeping itself is not counted
 thread_local uintptr_t stack_begin = 0;
 std::vector<Place> listed;
 std::atomic_flag listing = ATOMIC_FLAG_INIT;

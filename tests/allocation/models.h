@@ -37,7 +37,7 @@ struct Model {
   std::string text;  // ONNX text
   std::vector<Input> inputs;
   Settings settings;
-  bool may_lose = false;  // a library of somebody else's loses memory in it
+  bool may_lose = false;  // a foreign library leaks memory in it
 };
 
 // What a stream over a model is made of.

@@ -106,7 +106,7 @@ TEST(InPieces, AStoppedCallStaysStopped) {
   Patience patience{0};
   {
     const ThreadScope scope(1, patience.check());
-    EXPECT_FALSE(was_stopped()) << "nobody asked";
+    EXPECT_FALSE(was_stopped()) << "stop_requested() was not called yet";
     EXPECT_TRUE(stop_requested());
     EXPECT_TRUE(was_stopped());
     patience.questions_left = 9;

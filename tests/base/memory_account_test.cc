@@ -94,7 +94,7 @@ TEST(MemoryAccount, GrowsMemoryInPlace) {
   EXPECT_EQ(account->peak(), 3 << 20) << "never was there twice the memory";
   EXPECT_EQ(memory->data()[(1 << 20) - 1], std::byte{7});
   const BufferRef shared = memory;
-  EXPECT_FALSE(MemoryAccount::grow(*account, *memory.get(), 4 << 20)) << "somebody else reads it";
+  EXPECT_FALSE(MemoryAccount::grow(*account, *memory.get(), 4 << 20)) << "the memory is shared";
   EXPECT_FALSE(BufferRef::allocate(1 << 20)->grow(2 << 20));
 }
 

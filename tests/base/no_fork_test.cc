@@ -26,7 +26,7 @@ int in_child(Fn&& fn) {
 
 TEST(NoFork, AForkWaitsForWorkInAnotherThread) {
   static std::atomic<bool> begun{false}, done{false};
-  // Detached: the child has no such thread, and nobody there who could join it.
+  // Detached: the child has no such thread, and cannot join it.
   std::thread([] {
     const NoFork whole;
     const NoFork nested;

@@ -26,7 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const char* const kAdd = "g (float[N, 3] x, float[3] b) => (float[N, 3] y) { y = Add(x, b) }";
-// Runs until somebody stops it.
+// Runs until it is stopped.
 const char* const kEndless = R"(g (float[4] x) => (float[4] y) {
   yes = Constant <value = bool {1}> ()
   y = Loop <body = b (int64 i, bool go, float[4] s) => (bool on, float[4] t) { on = Identity(go) t = Cos(s) }> (, yes, x)

@@ -251,7 +251,7 @@ g (string[V] words, int64 m, string before, string stop) => (string last, string
 
 
 # Texts short and long, so that what a text holds goes to memory of its own or not; memory that serves again must not
-# show what it held before, nor change what somebody else still holds.
+# show its earlier contents, nor change a value that is still referenced elsewhere.
 @pytest.mark.parametrize("jit", ("off", "always"))
 @pytest.mark.parametrize("words", (["a", "stop", "bc"], ["x" * 40, "stop", "", "y" * 90, "日本"], ["stop"], ["only"]))
 def test_loop(words, jit):

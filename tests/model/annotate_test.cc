@@ -55,7 +55,7 @@ TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
 }
 
 TEST(AnnotateTypes, LeavesAllOtherBytes) {
-  // Fields in an odd order, and some that nobody knows.
+  // Fields in an odd order, and some unknown fields.
   ProtoBytes g;
   g.message(12, value("y", 1, {"?"})).bytes(500, "unheard").message(11, value("x", 1, {"N"}));
   g.message(1, node("Neg", {"x"}, {"h"})).message(1, node("Neg", {"h"}, {"y"})).bytes(2, "g");

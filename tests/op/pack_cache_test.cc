@@ -52,7 +52,7 @@ TEST(PackCache, SessionsSharePacksOfSharedMemory) {
   one.reset();
   EXPECT_EQ(static_cast<const float*>(pack(other, operand(weights, {8, 8})))[63], 2);
   PackCache third;
-  EXPECT_EQ(pack(third, operand(weights, {8, 8})), first) << "kept by whoever uses it";
+  EXPECT_EQ(pack(third, operand(weights, {8, 8})), first) << "the kernel that uses it keeps it";
   EXPECT_EQ(pack.packed, 1);
 }
 

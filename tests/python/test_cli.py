@@ -545,7 +545,7 @@ def test_a_pass_can_be_dumped_behind_and_switched_off(log_sum):
         assert done.returncode == 2
         assert "nonsense" in done.stderr
         assert "expand-nodes" in done.stderr
-    tool("run", log_sum, "--random", 1, "--dump", "solve-recurrences", status=1)  # nobody asked for it
+    tool("run", log_sum, "--random", 1, "--dump", "solve-recurrences", status=1)  # it is off by default
 
 
 def test_the_environment_switches_passes_off(log_sum):

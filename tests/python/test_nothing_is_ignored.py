@@ -123,7 +123,7 @@ SO_ANYWAY = {
 
 
 def test_every_option_of_onnxruntime_is_looked_at():
-    """What a release adds fails here until somebody has decided what it means."""
+    """A new option of a release fails here until treadle handles it."""
     theirs = onnxruntime.SessionOptions()
     names = {n for n in dir(theirs) if not n.startswith("_") and not callable(getattr(theirs, n))}
     assert names <= set(SO_ANYWAY)

@@ -628,7 +628,7 @@ def test_a_session_is_usable_after_the_memory_limit():
 
 
 def test_the_memory_limit_comes_before_the_memory_of_a_plan():
-    """More than any machine has: whoever asks for it first is told that there is none."""
+    """More memory than any machine has: the first request for it is refused."""
     text = """
       <ir_version: 8, opset_import: ["" : 17]>
       huge (float[1, 1] x) => (float y) <int64[2] sizes = {1073741824, 4194304}> {

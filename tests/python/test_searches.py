@@ -239,7 +239,7 @@ def test_smallest_searches_for_beams(op, vocabulary, prompt, steps, batch, beams
             for mine, other in zip(found, own(model, fed, **entries), strict=True):
                 np.testing.assert_allclose(other, mine, rtol=8 * 2.0**-23, atol=1e-6)
         if op != "BeamSearch" and steps == 1:
-            continue  # onnxruntime fails, or reads tokens that nobody wrote
+            continue  # onnxruntime fails, or reads uninitialised tokens
         expected = reference(model, fed)
         np.testing.assert_array_equal(found[0], expected[0])
         if outputs > 1:

@@ -1,6 +1,6 @@
 """A first run that is stopped while it packs constant weights leaves nothing that a later run, another session with the
 same weights, another thread or the child of a fork would notice: results have the same bits as those of a session that
-nobody stopped.
+was never stopped.
 
 What is timed runs with TREADLE_TEST_LONG alone; `./dev bench stops` lists how late each kind stops.
 """

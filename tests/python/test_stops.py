@@ -83,7 +83,7 @@ def seconds_of(session, feeds, stop=no_stop, after=0.0) -> float:
 
 
 def whole_run(session, feeds) -> float:
-    """What a run takes that nobody stops, LONG_S at most. The first run, which plans, does not count."""
+    """The time of a run that is not stopped, LONG_S at most. The first run, which plans, does not count."""
     for seconds in (SHORT_S / 10, LONG_S):
         options = treadle.RunOptions()
         options.time_limit = seconds

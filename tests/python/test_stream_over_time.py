@@ -697,7 +697,7 @@ g (float[2, T] x, double[3] d) => (float[2, T] y, float[1, 2, 3] z)
 
 
 def test_scans_of_version_8_in_streams():
-    """They are lowered when they are planned, and by then rows that nobody reads are gone."""
+    """They are lowered at planning, when rows without readers are already gone."""
     session = treadle.InferenceSession(SCAN_8.encode())
     feeds = {"x": np.arange(-4, 4, dtype=np.float32).reshape(2, 4), "d": np.ones(3)}
     y, z = session.run(None, feeds)

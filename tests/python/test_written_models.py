@@ -382,7 +382,7 @@ def test_results_that_are_inputs_constants_or_one_value_keep_their_names(tmp_pat
 
 
 def test_bodies_have_results_of_their_own(tmp_path):
-    """Nodes that a body loses, states that it hands on as they are, and results that nobody reads."""
+    """Nodes that a body loses, states that it passes on unchanged, and results without readers."""
     graph = """g (float[4,3] x, float[3] h) => (float[4,3] y) {
       s, k, y, u = Scan (h, h, x) <num_scan_inputs = 1, body = b (float[3] s, float[3] k, float[3] e) =>
         (float[3] s2, float[3] k2, float[3] o, float[3] u2) {

@@ -104,7 +104,7 @@ TEST_F(FrameTest, AStateChangesPlacesWithItsSuccessor) {
   frame->exchange(1, 2);
   EXPECT_EQ(frame->address(1), successor);
   EXPECT_EQ(frame->address(2), state);
-  const AnyValue held = frame->handle(1);  // somebody holds the state: its memory is not written to again
+  const AnyValue held = frame->handle(1);  // a reference to the state: its memory is not written to again
   frame->exchange(1, 2);
   EXPECT_FALSE(frame->handle(2).is_tensor());
 }

@@ -73,7 +73,7 @@ TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
   PipelineRun at(pipeline);
   for (int round = 0; round < 10; ++round) {
     at.begin();
-    // What each stage has done; written by whoever holds it, read by those that need it.
+    // The strips that each stage has done; written by the stage's thread, read by the stages that depend on it.
     std::vector<int64_t> done(pipeline.stages.size(), 0);
     std::atomic<int> wrong{0};
     const auto work = [&] {
@@ -133,7 +133,7 @@ std::string stacked_layers(int64_t steps, int64_t width) {
                      layer("x1", "x2"));
 }
 
-// Under the thread sanitizer, also that nobody reads what is still being written.
+// Under the thread sanitizer, also checks that no stage reads rows that are still being written.
 TEST(Pipelines, AllNumbersOfThreadsGiveTheSameBits) {
   constexpr int64_t kSteps = 200, kWidth = 48;
   const std::string text = stacked_layers(kSteps, kWidth);

@@ -83,7 +83,7 @@ TEST_P(RunLimitsTest, TheCallerIsAskedWhetherToStop) {
   expect_works_on();
 }
 
-// Rows that nobody has counted beforehand.
+// Rows whose number is unknown at planning.
 TEST(RunLimits, MemoryOfRowsIsBounded) {
   for (const SessionOptions& options : {interpreted(), compiled(), by_reference()}) {
     const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>

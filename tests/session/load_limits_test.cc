@@ -110,7 +110,7 @@ TEST(LoadLimits, PlanningHasTheLimitsOfLoading) {
   for (int i = 0; i < 1500; ++i) {
     nodes += fmt::format("a{}, = RNN<hidden_size = 1, activations = [\"Tanh\"]>({}, w, r) ", i,
                          i == 0 ? "x" : fmt::format("x{}", i - 1));
-    nodes += fmt::format("x{} = Squeeze(a{}, one) ", i, i);  // nodes that nobody needs are not planned
+    nodes += fmt::format("x{} = Squeeze(a{}, one) ", i, i);  // nodes without readers are not planned
   }
   const std::string text = fmt::format(
       "{}g (float[T, 1, 1] x, float[1, 1, 1] w, float[1, 1, 1] r) => (y) <int64[1] one = {{1}}> {{ {} y = "

@@ -1,4 +1,4 @@
-// Tests neither read nor write the folder of compiled loops that belongs to whoever runs them.
+// Tests neither read nor write the user's folder of compiled loops.
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-"""Errors of operators say what was expected, whoever writes the next one."""
+"""Every error of an operator says what was expected."""
 
 import pathlib
 import re

@@ -107,7 +107,7 @@ TEST(SharedTensor, AnAddressIsCopiedOnce) {
     EXPECT_EQ(copies, 2);
   }
   EXPECT_EQ(copy(source, {4000}).data<char>()[3999], 'x');
-  EXPECT_EQ(copies, 3) << "nobody had it any more";
+  EXPECT_EQ(copies, 3) << "the earlier copies were freed";
   const std::string elsewhere(4000, 'x');
   copy(elsewhere, {4000});
   EXPECT_EQ(copies, 4);

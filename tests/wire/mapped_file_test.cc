@@ -117,7 +117,7 @@ TEST(MappedFile, ReadsAPipeToItsEnd) {
   const std::string path = (dir.path() / "pipe").string();
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const std::string bytes(300'000, 'p');         // more than a pipe holds
-  const int end = ::open(path.c_str(), O_RDWR);  // both ways, so that it waits for nobody
+  const int end = ::open(path.c_str(), O_RDWR);  // for reading and writing, so that open() does not block
   std::thread writer([&] {
     EXPECT_EQ(write(end, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     close(end);

@@ -44,7 +44,7 @@ class WatchedMappingTest : public testing::Test {
  protected:
   std::string path() const { return (dir_.path() / "w.bin").string(); }
   void write(char each) { dir_.write("w.bin", std::string(kBytes, each)); }
-  // A mapping that nobody watches, of a file that is empty by now.
+  // An unwatched mapping of a file that has become empty.
   const char* unwatched_hole() {
     dir_.write("other.bin", std::string(kBytes, 1));
     const int file = ::open((dir_.path() / "other.bin").c_str(), O_RDONLY | O_CLOEXEC);

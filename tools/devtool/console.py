@@ -1,4 +1,4 @@
-"""Running commands so that nobody waits in silence: a bar on a terminal, elsewhere a line every few seconds."""
+"""Running commands with signs of life: a bar on a terminal, elsewhere a line every few seconds."""
 
 import codecs
 import os

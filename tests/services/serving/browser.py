@@ -20,7 +20,7 @@ FLAGS += ["--remote-debugging-port=0", "--host-resolver-rules=MAP insecure.test 
 
 
 def microphone(wav):
-    """Flags of a microphone that plays a file again and again, and that nobody is asked about."""
+    """Flags of a microphone that plays a file again and again, and needs no permission."""
     fake = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
     return [*fake, f"--use-file-for-fake-audio-capture={wav}"]
 
@@ -63,7 +63,7 @@ class Browser:
 
 
 class Page:
-    """A page; `complaints` are what it has written to the console as errors, and exceptions that nobody caught."""
+    """A page; `complaints`: the errors that it has written to the console, and uncaught exceptions."""
 
     def __init__(self, address):
         self._stack = contextlib.ExitStack()

@@ -345,7 +345,7 @@ def test_a_file_goes_on_at_the_next_server(mortal, opened, tmp_path, values):
 
 
 def test_a_server_that_stops_answering(mortal, opened, tmp_path):
-    """A connection that nobody is behind is called slow, then dead; a new one goes on when the server is back."""
+    """A connection to a stopped server is called slow, then dead; a new one goes on when the server is back."""
     samples = recorded()[: 16000 * 6]
     page = opened(mortal.page)
     page.run("document.getElementById('paced').checked = true")
