@@ -125,7 +125,7 @@ def pytest_sessionstart(session) -> None:
         return
     known, node_args = schemas(), treadle.InferenceSession._node_args
 
-    # Of models that could be loaded. Not around __init__: its signature and its caller's place are tested.
+    # Records the models that could be loaded. Does not wrap __init__: its signature and its caller's place are tested.
     def recording(self, *arguments):
         if not hasattr(self, "_inputs_meta"):
             record(self._model_path or self._model_bytes, known)

@@ -122,7 +122,7 @@ def standard_error() -> Iterator[list[str]]:
 
 
 def digest(values: object) -> str:
-    """Of arrays, lists and texts, by bits."""
+    """The digest of the bits of arrays, lists and texts."""
     found = hashlib.sha256()
 
     def add(value: object) -> None:

@@ -38,7 +38,7 @@ std::vector<Place> end_listing();
 
 // Pieces of memory that were asked for here and not given back.
 int64_t live();
-// Of these, the ones younger than `age()` was: where they were asked for, to stderr. Needs keep_stacks().
+// Prints to stderr where the live pieces that are younger than an earlier age() were requested. Needs keep_stacks().
 int64_t age();
 void keep_stacks();
 void print_living_since(int64_t age);

@@ -58,7 +58,7 @@ bool Trials::is_new(Place place, How how) {
   return true;
 }
 
-// Of an undisturbed call: where its requests come from.
+// The places that request memory in an undisturbed call.
 std::vector<Place> Trials::list_requests(const Trial& trial) {
   trial.prepare();
   begin_listing(trial.whose);

@@ -256,7 +256,7 @@ TEST_F(CApi, LimitsAndCancelling) {
 
   *static_cast<bool*>(treadle_tensor_mutable_data(go)) = false;
   EXPECT_EQ(run(), TREADLE_OK);
-  EXPECT_EQ(begun, 1) << "the trip count is unknown before the loop ends";
+  EXPECT_EQ(begun, 1) << "the loop's duration is unknown before it runs";
   EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(output)), 3);
   treadle_value_free(output);
   treadle_run_options_free(options);

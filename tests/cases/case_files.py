@@ -7,7 +7,7 @@ import numpy as np
 
 FOLDER = pathlib.Path(__file__).parent
 CASES = sorted(FOLDER.glob("**/*.txt"))
-# Of the largest value: some roundings to float32, ten to float16.
+# Relative to the largest value: some roundings to float32, ten to float16.
 TOLERANCES = {"exact": 0.0, "float": 1e-5, "half": 1e-2}
 DTYPES = {
     "float": np.float32, "double": np.float64, "float16": np.float16, "bool": np.bool_,

@@ -11,7 +11,7 @@ namespace treadle::table_tests {
 // A handle of its type for the first parameter of a function; null: there is none to be had.
 class Handles {
  public:
-  // Of the operator from whose functions this is called; null elsewhere.
+  // Handles of the operator whose function is being called; null elsewhere.
   struct OfOperator {
     OrtKernelInfo* info = nullptr;
     OrtKernelContext* context = nullptr;

@@ -308,7 +308,7 @@ TEST_F(NullsOfOperators, EveryPointerArgumentMayBeNull) {
 
 // ---- Structs that a client fills in
 
-// Of a struct whose last members are pointers: makes the one NULL that is `from_last` before the last.
+// A copy of a struct whose last members are pointers; the pointer `from_last` before the last one is NULL.
 template <class Struct>
 Struct without_pointer(Struct whole, size_t from_last) {
   std::memset(reinterpret_cast<char*>(&whole) + sizeof whole - (from_last + 1) * sizeof(void*), 0, sizeof(void*));

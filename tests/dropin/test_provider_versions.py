@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared"))
 CLIENT = pathlib.Path(__file__).parent / "clients" / "provider_models.py"
 
-# Of the models, how many the provider takes nodes of. Before 1.27 values that bodies capture stand in the way, in 1.23
-# claims in several graphs of one model as well.
+# In how many models the provider takes nodes. Before 1.27 captured values of bodies prevent it; in 1.23 also claims in
+# several graphs of one model.
 TAKEN = {"1.23.2": 26, "1.24.4": 60, "1.25.1": 60, "1.26.0": 60, "1.27.0": 64, "1.32.0": 65}
 
 

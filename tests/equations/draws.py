@@ -30,8 +30,8 @@ TYPES = {
     np.dtype(ml_dtypes.bfloat16): TensorProto.BFLOAT16,
     np.dtype(np.int32): TensorProto.INT32,
 }
-# Of the largest value: what rounding at the values of the lowered graph may amount to over a few steps, eight roundings to
-# float16 and bfloat16.
+# Relative to the largest value: the rounding errors of the lowered graph over a few steps, eight roundings to float16
+# and bfloat16.
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "float16": 8e-3, "bfloat16": 6e-2}
 
 

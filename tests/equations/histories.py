@@ -212,7 +212,7 @@ def rows_of(sample: Sample, results: list) -> list:
 
 
 def outer(sample: Sample, nodes: list, hides: bool) -> onnx.GraphProto:
-    """Of a loop."""
+    """The graph that holds a loop."""
     values = [without_shapes(sample, i) for i, x in enumerate(sample.inputs) if x is not None]
     if hides:
         values.append(helper.make_tensor_value_info("all", TensorProto.BOOL, []))
@@ -293,7 +293,7 @@ class Outcome:
 
     @property
     def said(self) -> str:
-        """Of a refusal: what follows behind the place."""
+        """The text of a refusal without its place."""
         return re.split(r"\(\w+-\d+\): ", self.refusal)[-1]
 
 
@@ -345,7 +345,7 @@ def vagueness(sample: Sample, outcome: Outcome) -> str:
         return "where"
     said = outcome.said
     words = {word.lower() for word in re.findall(r"\w+", said)}
-    # Of a node in a body, or of one that a lowering made, its own operator names the operands.
+    # For a node in a body, or one that a lowering made, that node's operator names the operands.
     operators = [sample.op, *re.findall(r"\((\w+)-\d+\)", outcome.refusal)]
     named = set().union(*(names_of_operators().get(op, set()) for op in operators))
     is_named = words & named or words & set(OTHERS) or any(u in said for u in UNNAMED)

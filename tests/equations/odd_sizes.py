@@ -449,7 +449,7 @@ def bases(kind: str, sample: Sample, long: bool):
 
 
 def limit_memory(size: int) -> None:
-    """Of this process, in bytes. A sanitizer, which is preloaded, takes terabytes of addresses: with it there is no limit."""
+    """Limits this process's memory to `size` bytes; not under a sanitizer, which takes terabytes of addresses."""
     if "LD_PRELOAD" not in os.environ:
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
 

@@ -30,7 +30,10 @@ def expert(layer, e):
 
 
 def by_numpy(x, scores, layers, attributes, weights=None):
-    """Of float64 layers (weights [experts, rows, columns] and bias [experts, rows] or None), the third perhaps None."""
+    """The expected output, of float64 layers: weights [experts, rows, columns] and bias [experts, rows] or None.
+
+    The third layer may be None.
+    """
     rows, k = x.reshape(-1, x.shape[-1]), attributes["k"]
     odds = probabilities(scores)
     y = np.zeros_like(rows)

@@ -359,7 +359,7 @@ def test_refusals(node, complaint):
 
 
 def test_masks_with_channels():
-    """Of a mask with channels onnxruntime reads other elements than those of the channel: here each channel has its own."""
+    """Each channel reads its own part of a mask with channels; onnxruntime reads other elements."""
     x = np.arange(6, dtype=FLOAT).reshape(1, 2, 3)
     mask = np.int32([[[1, 1, 1], [1, 0, 1]]])
     [y] = by_treadle(Node("MaxpoolWithMask", [x, mask], [FLOAT], {"kernel_shape": [3]}))

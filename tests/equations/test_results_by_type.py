@@ -14,8 +14,9 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 NEWEST = onnx.defs.onnx_opset_version()
-# Of the largest value. A few roundings to the type, at 1e-3 for float16 and 8e-3 for bfloat16: onnx's evaluator, which gives
-# what is expected, rounds between its steps where treadle computes in float32. Some of its functions are float32 for float64 as well.
+# Relative to the largest value: a few roundings to the type, at 1e-3 for float16 and 8e-3 for bfloat16. onnx's
+# evaluator, which computes the expected results, rounds between its steps where treadle computes in float32. Some of
+# its functions are float32 for float64 as well.
 TOLERANCE = {"float64": 1e-6, "float32": 2e-5, "float16": 6e-3, "bfloat16": 5e-2}
 
 

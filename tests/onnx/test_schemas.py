@@ -57,7 +57,7 @@ OURS, THEIRS = ours(), theirs()
 
 
 def is_newer(key, opset: int) -> bool:
-    """Of the standard's operator sets behind `opset`: development wheels of the onnx package know more than releases."""
+    """Whether a schema is newer than `opset`: development wheels of the onnx package know more sets than releases."""
     return key[0] == "" and key[2] > opset
 
 

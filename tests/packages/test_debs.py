@@ -42,7 +42,7 @@ def test_lintian_finds_no_error(debs):
 
 
 def programs(page):
-    """Of a page's programs in C++ the name, the text, and what the page says that each prints."""
+    """The name, the text and the expected output of each C++ program of a page."""
     text = page.read_text(encoding="utf-8")
     pattern = r"^```cpp\n// (\w+)\.cc\n(.*?)^```$.*?^```output\n(.*?)^```$"
     return re.findall(pattern, text, re.DOTALL | re.MULTILINE)

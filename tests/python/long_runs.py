@@ -38,7 +38,7 @@ def flags(*shape) -> np.ndarray:
 
 
 def texts(count: int, length: int = 12, different: int = 1000) -> np.ndarray:
-    """Of ten digits each and letters behind them."""
+    """Texts of ten digits and letters after them."""
     words = np.array([f"{i * 7919 % 10**10:010d}".ljust(length, "x")[:length] for i in range(different)], object)
     return words[integers(different, count)]
 
@@ -1161,8 +1161,8 @@ def elementwise(op: dict) -> Case | None:
 
 
 def cases() -> dict[str, Case]:
-    """Of every operator that runs, by its name and what is special; without one for operators of NO_LONG_RUN and those
-    that a recipe has to be written for."""
+    """Long runs of every operator, by its name and variant; none for operators of NO_LONG_RUN and those that lack a
+    recipe."""
     found = {}
     for op in treadle.operators():
         name = full_name(op)

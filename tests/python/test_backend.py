@@ -15,7 +15,7 @@ import treadle.backend
 
 X, Y = np.ones((2, 3), np.float32), np.arange(3, dtype=np.float32)
 
-# Of each kind of value and body some cases; all of them are the conformance suite of another file.
+# Some cases of each kind of value and body; another file runs the whole conformance suite.
 CASES = r"^test_(add|loop1[13]|scan9|if|if_seq|gru|lstm|sequence_insert|identity_sequence|optional_get|argmax|einsum)\w*_cpu$"
 _cases = onnx.backend.test.BackendTest(treadle.backend, __name__).test_cases["OnnxBackendNodeModelTest"]
 for _name in [name for name in dir(_cases) if name.startswith("test_") and not re.match(CASES, name)]:

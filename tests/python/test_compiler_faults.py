@@ -118,7 +118,7 @@ def test_every_request_of_the_compiler_that_fails():
         """,
         LD_PRELOAD=str(preloaded),
     )
-    # Of what it asks for while it is loaded, the compiler has some in reserve.
+    # The compiler tolerates some failed requests while it is loaded.
     assert set(ends) == {"exit 0: right ", "exit 0: right there is no memory to compile it", "exit 0: right no memory"}
 
 

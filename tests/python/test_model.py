@@ -129,7 +129,7 @@ def test_shapes_of_sequence_elements_and_crops_are_inferred():
     assert type_of_result(even.replace("{3,3}", "{2,4}")) == "list of 1[?,4]"
     rois = "(float[2,3,9,9] x, float[r,4] rois, int64[15] of) => (int64 n) { y = RoiAlign (x, rois, of) n = Size (y) }"
     assert type_of_result(rois) == "1[15,3,1,1]"
-    # Of an operator that nothing runs the types are known all the same.
+    # Types are inferred also for an operator that no tier can run.
     image = "(uint8[n] x) => (int64 n) { y = ImageDecoder (x) n = Size (y) }"
     assert type_of_result(image) == "2[?,?,3]"
 

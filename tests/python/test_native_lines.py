@@ -24,7 +24,7 @@ def pair(dtype, rows, columns):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
 def test_pairs_are_reduced(kind, dtype):
-    """Of all numbers, those that are none included."""
+    """Reductions of all numbers, infinities and NaNs included."""
     if kind == "ReduceL2" and dtype in INTEGERS:
         return
     opset = 18
@@ -56,7 +56,7 @@ def test_pairs_are_counted(shape):
 
 
 def test_two_sums_of_one_group():
-    """Of one value and of another, and the value itself is a result."""
+    """Reductions of two values, one of which is also a result."""
     inputs = pair("float", 40, 33)
     given = feeds(inputs, plain=True)
     body = """far = Sub(a, b)

@@ -191,7 +191,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def clean_environment():
-    """Of a program beside this process: what a sanitizer needs to be loaded into Python is not for it."""
+    """The environment of a separate program, without the variables that load a sanitizer into Python."""
     return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONPATH")}
 
 

@@ -87,7 +87,7 @@ def check_beams(model: bytes, feeds: dict, compare_scores: bool) -> None:
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
     assert found[2].shape == expected[2].shape
     if compare_scores:
-        # Of trips that did not run onnxruntime leaves memory as it was; treadle makes zeros.
+        # Rows of iterations that did not run are uninitialised in onnxruntime, and zeros in treadle.
         ran = [bool(np.any(trip)) for trip in found[2]]
         np.testing.assert_allclose(found[2][ran], expected[2][ran], rtol=1e-3, atol=1e-2)
         assert ran == sorted(ran, reverse=True)

@@ -36,7 +36,7 @@ def run(session, feeds, limit: float = 0) -> list | None:
 
 
 def expected(model: bytes, feeds: dict) -> tuple[list, float]:
-    """Of a session that is gone afterwards, with all that it has packed; and how long its first run took."""
+    """The results of a session that is then closed, with all its packs, and the time of its first run."""
     session = open_session(model)
     start = time.perf_counter()
     results = [np.array(x) for x in run(session, feeds)]
@@ -167,7 +167,7 @@ def test_stops_in_time(kind):
 
 
 def late_by(session, feeds) -> float:
-    """Of the processor's time, behind a limit of the first run."""
+    """The processor time of a stopped run beyond its limit."""
     start = time.process_time()
     run(session, feeds, LIMIT_S)
     return time.process_time() - start - LIMIT_S

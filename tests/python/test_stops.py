@@ -74,7 +74,7 @@ def open_session(model, threads):
 
 
 def seconds_of(session, feeds, stop=no_stop, after=0.0) -> float:
-    """Of the processor, that a run takes which is told to stop after so many seconds."""
+    """The processor time of a run that is stopped after so many seconds."""
     options = treadle.RunOptions()
     start = time.process_time()
     with stop(options, after):

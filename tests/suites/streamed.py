@@ -33,7 +33,7 @@ RANDOM = {
     "Bernoulli",
     "Dropout",
 }
-# Of the largest value: blocks sum in another order where kernels batch their steps.
+# Relative to the largest value: blocks sum in another order where kernels batch their steps.
 TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
@@ -66,7 +66,7 @@ def blocks_for(length):
 
 
 def frame_axes(stream):
-    """Of each output, the axis of its frames; None for one that is given as it is so far."""
+    """For each output the axis of its frames; None when each push returns the newest value alone."""
     return list(stream.output_axes.values())
 
 

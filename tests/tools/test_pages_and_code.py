@@ -66,7 +66,7 @@ def test_flags_exist():
     readers = PAGES + [path for path in CODE if path.relative_to(ROOT).parts[0] != "src"]
     for path in [*CODE, ROOT / "dev"]:
         defined |= set(re.findall(r"""["',|]--([a-z][a-z-]+)""", path.read_text(encoding="utf-8")))
-    # Of every program; a directory of the linker's notes; vcpkg's; CMake's.
+    # An option of every program; a directory of the linker's notes; vcpkg's; CMake's.
     known = {"help", "obj", "overlay-ports", "component"}
     missing = [
         f"{path.relative_to(ROOT)}:{number}: --{name}"

@@ -37,7 +37,7 @@ def headers_read() -> set[str]:
 
 
 def is_outside(path: str) -> bool:
-    """Of another package: a system header, or one of the Python environment's."""
+    """Whether a header is of another package: of the system, or of the Python environment."""
     in_system = path.startswith("/") and not path.startswith(f"{ROOT}/")
     fetched = "/third_party/" in path
     return (in_system or fetched or "/site-packages/" in path) and "/lib/clang/" not in path

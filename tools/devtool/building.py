@@ -11,7 +11,7 @@ WITH_PYTHON = ("release", "asan", "train", "deb")
 
 
 def kernels_of_this_processor() -> str:
-    """Of the instruction sets that kernels are built for, the widest that this processor has."""
+    """The widest instruction set of this processor among those that kernels are built for."""
     flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     found = set(flags[1].split()) if flags else set()
     if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= found:

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-# Of each page: the heading ("" is the page's title), and what people type who look for it.
+# For each page: a heading ("" is the page's title), and a search that should find it.
 SEARCHED: dict[str, dict[str, str]] = {
     "faq.md": {
         "": "faq, questions, help",

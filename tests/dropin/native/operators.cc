@@ -19,7 +19,7 @@ constexpr auto kFloat = static_cast<ONNXTensorElementDataType>(1);
 constexpr auto kAny = static_cast<ONNXTensorElementDataType>(0);
 constexpr size_t kVersions[] = {8, 13, 14, 16, 17, 18, 22};
 
-// Of the library that has registered the operators; operators without statuses have nothing else to ask.
+// The API of the library that registered the operators, for operators whose functions return no status.
 const OrtApi* api = nullptr;
 
 struct Floats {
