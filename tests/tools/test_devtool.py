@@ -138,6 +138,7 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
     monkeypatch.setattr(testing, "allocation_faults", lambda preset: testing.Tally(passed=1))
     monkeypatch.setattr(testing, "python_tests", python_tests)
     monkeypatch.setattr(testing, "shared_folder", lambda: None)
+    monkeypatch.setitem(testing.CONFIGURATIONS, "same-plans", lambda options: testing.Tally(passed=1))
     monkeypatch.setenv("TREADLE_TEST_LONG", "")  # it sets this
     options = types.SimpleNamespace(all=True, only=None, match=None)
     assert testing.test(options) == 1
@@ -150,10 +151,11 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
         ("tsan", None),
     ]
     lines = capsys.readouterr().out.splitlines()
-    configurations = ["release", "streamed", "baseline", "avx2", "debug", "asan", "tsan", "gcc", "tutorial"]
-    assert [line.split()[0] for line in lines[-10:-1]] == configurations
-    assert lines[-5].startswith("asan      4 passed, 1 failed, 1 skipped, ")
-    assert lines[-1].startswith("22 passed, 1 failed, ")
+    configurations = ["release", "streamed", "baseline", "avx2", "debug", "asan", "tsan", "gcc"]
+    configurations += ["same-plans", "tutorial"]
+    assert [line.split()[0] for line in lines[-11:-1]] == configurations
+    assert lines[-6].startswith("asan       4 passed, 1 failed, 1 skipped, ")
+    assert lines[-1].startswith("23 passed, 1 failed, ")
     seen.clear()
     assert testing.test(types.SimpleNamespace(all=False, only=["tsan", "avx2"], match=None)) == 0
     assert seen == [("release", "avx2"), ("tsan", None)]

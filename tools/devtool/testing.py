@@ -58,7 +58,7 @@ def test(options) -> int:
     for name, run_tests in configurations.items():
         start = time.monotonic()
         found = run_tests(options)
-        lines.append(f"{name:10}{found}, {time.monotonic() - start:.0f} s")
+        lines.append(f"{name:11}{found}, {time.monotonic() - start:.0f} s")
         tally += found
     say("\n".join(lines) if everything else "")
     say(str(tally))
