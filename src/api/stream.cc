@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "api/busy_lock.h"
 #include "api/handles.h"
 #include "api/lent_values.h"
-#include "api/turn.h"
 #include "base/thread_scratch.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
@@ -15,7 +15,7 @@ using PushFn = Result<size_t> (Stream::*)(std::span<const Feed>, std::span<AnyVa
 treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
                           const char* const* names, const treadle_value* const* values, size_t count,
                           treadle_value** outputs, size_t* hops) {
-  return changing("stream", stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
     const size_t results = pushed_to.output_names().size();
     TREADLE_TRY(need({{"outputs", outputs || results == 0}}));
     ThreadScratch<CallScratch> scratch;
@@ -126,7 +126,7 @@ int64_t treadle_stream_output_axis(const treadle_stream* stream, size_t index) {
 }
 
 treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count) {
-  return changing("stream", stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
     TREADLE_TRY(need({{"sizes", sizes || count == 0}}));
     return warmed.warm({sizes, count});
   });
@@ -164,7 +164,7 @@ treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t in
 }
 
 treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input, const treadle_value* value) {
-  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
     TREADLE_TRY(need({{"input", input}, {"value", value}}));
     return changed.set_state(input, value->value);
   });
@@ -183,7 +183,7 @@ bool treadle_stream_done(const treadle_stream* stream) {
 }
 
 treadle_status* treadle_stream_reset(treadle_stream* stream) {
-  return changing("stream", stream, &treadle_stream::stream, [](Stream& changed) { return changed.reset(); });
+  return with_lock("stream", stream, &treadle_stream::stream, [](Stream& changed) { return changed.reset(); });
 }
 
 treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out) {
@@ -205,14 +205,14 @@ treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, 
 }
 
 treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size) {
-  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
     TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
     return changed.load({static_cast<const char*>(bytes), size});
   });
 }
 
 treadle_status* treadle_stream_load_from_other_weights(treadle_stream* stream, const void* bytes, size_t size) {
-  return changing("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
     TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
     return changed.load({static_cast<const char*>(bytes), size}, true);
   });

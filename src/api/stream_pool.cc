@@ -1,5 +1,5 @@
+#include "api/busy_lock.h"
 #include "api/handles.h"
-#include "api/turn.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -58,7 +58,7 @@ const char* treadle_pool_output_name(const treadle_pool* pool, size_t index) {
 treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                   size_t streams, const char* const* names, size_t name_count,
                                   const treadle_value* const* values, treadle_value** outputs) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
     const size_t results = streams * pushed_to.output_names().size();
     TREADLE_TRY(need({{"ids", ids || streams == 0},
                       {"values", values || streams * name_count == 0},
@@ -81,7 +81,7 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
 treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                         size_t streams, const char* const* names, const treadle_value* const* values,
                                         size_t name_count, treadle_value** outputs, int64_t* lengths) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
     const size_t count = pushed_to.output_names().size();
     TREADLE_TRY(need({{"ids", ids || streams == 0}, {"outputs", outputs || count == 0}}));
     TREADLE_ASSIGN(const auto feeds, make_feeds(names, values, name_count));
@@ -95,7 +95,7 @@ treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_op
 
 treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
                                    treadle_value** outputs) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
     const size_t results = flushed.output_names().size();
     TREADLE_TRY(need({{"outputs", outputs || results == 0}}));
     OutputHandles handles(results);
@@ -106,11 +106,11 @@ treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options
 }
 
 treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& left) { return left.leave(id); });
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& left) { return left.leave(id); });
 }
 
 treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream** out) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& forked) -> Status {
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& forked) -> Status {
     TREADLE_TRY(need({{"out", out}}));
     TREADLE_ASSIGN(Stream stream, forked.fork(id));
     *out = new treadle_stream(std::move(stream));
@@ -119,7 +119,7 @@ treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream
 }
 
 treadle_status* treadle_pool_join(treadle_pool* pool, int64_t id, const treadle_stream* stream) {
-  return changing("pool", pool, &treadle_pool::pool, [&](StreamPool& joined) -> Status {
+  return with_lock("pool", pool, &treadle_pool::pool, [&](StreamPool& joined) -> Status {
     TREADLE_TRY(need({{"stream", stream}}));
     return joined.join(id, stream->stream);
   });

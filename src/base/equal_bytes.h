@@ -36,8 +36,8 @@ class EqualBytes {
     const uint64_t hash = sampled_hash(bytes);
     std::shared_ptr<T> made;
     while (true) {
-      const auto [alike, changes] = candidates(hash);
-      for (const auto& one : alike) {
+      const auto [found, changes] = candidates(hash);
+      for (const auto& one : found) {
         if (fit(*one) && same(one->bytes(), bytes)) return one;
       }
       if (!made) made = make();
@@ -58,21 +58,21 @@ class EqualBytes {
   }
 
  private:
-  struct Alike {
-    std::vector<std::shared_ptr<T>> found;
+  struct Candidates {
+    std::vector<std::shared_ptr<T>> values;
     uint64_t changes;
   };
 
-  Alike candidates(uint64_t hash) {
-    Alike alike;
+  Candidates candidates(uint64_t hash) {
+    Candidates found;
     const NoFork whole;
     const std::lock_guard lock(mutex_);
-    alike.changes = added_;
+    found.changes = added_;
     const auto [first, last] = entries_.equal_range(hash);
     for (auto it = first; it != last; ++it) {
-      if (auto one = it->second.lock()) alike.found.push_back(std::move(one));
+      if (auto one = it->second.lock()) found.values.push_back(std::move(one));
     }
-    return alike;
+    return found;
   }
   static bool same(std::string_view a, std::string_view b) {
     return a.size() == b.size() && (a.data() == b.data() || std::memcmp(a.data(), b.data(), a.size()) == 0);

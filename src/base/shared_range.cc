@@ -28,7 +28,7 @@ class Ranges {
     const std::lock_guard lock(mutex_);
     by_end_.erase(end);
   }
-  SharedPlace find(const std::byte* begin, const std::byte* end) {
+  RangeOffset find(const std::byte* begin, const std::byte* end) {
     const NoFork whole;
     const std::lock_guard lock(mutex_);
     const auto it = by_end_.lower_bound(end);
@@ -58,9 +58,9 @@ SharedRange::~SharedRange() {
   if (end_) ranges().remove(end_);
 }
 
-SharedPlace shared_place(const void* data, size_t bytes) {
+RangeOffset range_offset(const void* data, size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
-  return bytes == 0 ? SharedPlace() : ranges().find(begin, begin + bytes);
+  return bytes == 0 ? RangeOffset() : ranges().find(begin, begin + bytes);
 }
 
 }  // namespace treadle

@@ -27,11 +27,11 @@ class SharedRange {
   const std::byte* end_ = nullptr;  // null: not registered
 };
 
-struct SharedPlace {
+struct RangeOffset {
   uint64_t range = 0;  // the number of the range; 0: no range holds the bytes
   uint64_t offset = 0;
 };
 // The range that holds these bytes, and their offset in it.
-SharedPlace shared_place(const void* data, size_t bytes);
+RangeOffset range_offset(const void* data, size_t bytes);
 
 }  // namespace treadle

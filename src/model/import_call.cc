@@ -15,7 +15,7 @@ Status Importer::count_inlined(size_t cost) {
 }
 
 Status Importer::call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
-                               Place& place) {
+                               ImportTarget& target) {
   const wire::FunctionProto& proto = *function.proto;
   // A call that would exceed a limit is refused before it is inlined.
   if (function.nodes > options_.max_inlined_nodes) return count_inlined(function.nodes);
@@ -37,27 +37,27 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
   Scope scope(nullptr);
   std::vector<ir::Value*> arguments;
   for (size_t i = 0; i < proto.inputs.size(); ++i) {
-    TREADLE_ASSIGN(ir::Value * value, resolve(i < call.inputs.size() ? call.inputs[i] : std::string_view(), place));
+    TREADLE_ASSIGN(ir::Value * value, resolve(i < call.inputs.size() ? call.inputs[i] : std::string_view(), target));
     arguments.push_back(value);
     if (!scope.define(proto.inputs[i], value)) {
       return error(Code::kInvalidModel, "function {} has two inputs \"{}\"", function_name(proto), proto.inputs[i]);
     }
   }
   Environment environment{&function.opsets, nullptr, &proto};
-  TREADLE_ASSIGN(const Bindings parameters, bind_attributes(call, proto, environment, place));
+  TREADLE_ASSIGN(const Bindings parameters, bind_attributes(call, proto, environment, target));
   environment.parameters = &parameters;
   NodePaths paths(path);
   const DeclaredTypes no_types;  // types that a function declares would have to hold for all calls
-  Place inside{place.region, scope, environment, paths, no_types};
+  ImportTarget inside{target.region, scope, environment, paths, no_types};
   TREADLE_TRY(import_nodes(proto.nodes, inside));
-  TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, place));
+  TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, target));
   --open_calls_;
   --depth_;
   return {};
 }
 
 Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
-                                           const Environment& inner, const Place& place) {
+                                           const Environment& inner, const ImportTarget& target) {
   Bindings bindings;
   for (const wire::AttributeProto& attribute : call.attributes) {
     if (is_private(attribute.name)) continue;
@@ -66,7 +66,7 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
     for (const wire::AttributeProto& parameter : function.attribute_protos)
       declared |= parameter.name == attribute.name;
     if (!declared) continue;  // no node of the function can refer to it
-    TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
+    TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, target));
     if (binding.proto && !bindings.emplace(attribute.name, binding).second) {
       return error(Code::kInvalidModel, "attribute \"{}\" is given twice", attribute.name);
     }
@@ -80,7 +80,7 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
 // The function's outputs take the names that the caller gives them. A value has only one name, so an output that is
 // also an argument or another output is copied by an Identity.
 Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
-                              const std::vector<ir::Value*>& arguments, std::string_view path, Place& place) {
+                              const std::vector<ir::Value*>& arguments, std::string_view path, ImportTarget& target) {
   std::unordered_set<const ir::Value*> taken(arguments.begin(), arguments.end());
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i].empty()) continue;
@@ -91,23 +91,23 @@ Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionP
     }
     ir::Value* value = *found;
     if (value && !taken.insert(value).second) {
-      TREADLE_ASSIGN(value, insert_identity(value, fmt::format("{}/{}", path, function.outputs[i]), place));
+      TREADLE_ASSIGN(value, insert_identity(value, fmt::format("{}/{}", path, function.outputs[i]), target));
     }
     if (value) {
-      value->name = value_name(call.outputs[i], place);
+      value->name = value_name(call.outputs[i], target);
       if (!value->type.is_known()) {
-        TREADLE_ASSIGN(value->type, declared_type(call.outputs[i], place));
+        TREADLE_ASSIGN(value->type, declared_type(call.outputs[i], target));
       }
     }
-    TREADLE_TRY(define(call.outputs[i], value, place));
+    TREADLE_TRY(define(call.outputs[i], value, target));
   }
   return {};
 }
 
-Result<ir::Value*> Importer::insert_identity(ir::Value* value, std::string_view path, Place& place) {
+Result<ir::Value*> Importer::insert_identity(ir::Value* value, std::string_view path, ImportTarget& target) {
   const OpDef* identity = find_op("", "Identity");
   if (!identity) return error(Code::kNotImplemented, "operator Identity is not implemented");
-  ir::Node* node = graph_->new_node(place.region, identity, &identity->newest(), path);
+  ir::Node* node = graph_->new_node(target.region, identity, &identity->newest(), path);
   graph_->add_input(node, value);
   return graph_->add_output(node, path, value->type);
 }

@@ -219,11 +219,11 @@ Status Importer::import_top() {
   const Environment environment{&opsets_};
   NodePaths paths("");
   const DeclaredTypes types = declared_types(proto);
-  Place place{&graph_->top(), scope, environment, paths, types, numbers};
-  TREADLE_TRY(import_inputs(proto, place, &graph_->input_defaults));
-  TREADLE_TRY(import_initializers(proto, place));
-  TREADLE_TRY(import_nodes(proto.nodes, place));
-  return import_outputs(proto, place);
+  ImportTarget target{&graph_->top(), scope, environment, paths, types, numbers};
+  TREADLE_TRY(import_inputs(proto, target, &graph_->input_defaults));
+  TREADLE_TRY(import_initializers(proto, target));
+  TREADLE_TRY(import_nodes(proto.nodes, target));
+  return import_outputs(proto, target);
 }
 
 Status Importer::import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region,
@@ -236,18 +236,18 @@ Status Importer::import_body(const wire::GraphProto& proto, std::string_view pat
   Scope scope(outer);
   NodePaths paths(path);
   const DeclaredTypes types = declared_types(proto);
-  Place place{region, scope, environment, paths, types, numbers_of(proto)};
-  TREADLE_TRY(import_inputs(proto, place, nullptr));
-  TREADLE_TRY(import_initializers(proto, place));
-  TREADLE_TRY(import_nodes(proto.nodes, place));
-  TREADLE_TRY(import_outputs(proto, place));
+  ImportTarget target{region, scope, environment, paths, types, numbers_of(proto)};
+  TREADLE_TRY(import_inputs(proto, target, nullptr));
+  TREADLE_TRY(import_initializers(proto, target));
+  TREADLE_TRY(import_nodes(proto.nodes, target));
+  TREADLE_TRY(import_outputs(proto, target));
   --depth_;
   return {};
 }
 
 // Inputs with an initialiser. In the top graph, it is the input's default (stored in `defaults`). In a body, the
 // operator decides how many inputs it passes. There such an input, which old exporters wrote, becomes a constant.
-Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults) {
+Status Importer::import_inputs(const wire::GraphProto& proto, ImportTarget& target, std::vector<Tensor>* defaults) {
   const auto initialized = proto.inputs.empty() ? InitializerNames() : initializer_names(proto);
   for (const wire::ValueInfoProto& info : proto.inputs) {
     const auto it = initialized.find(info.name);
@@ -256,7 +256,7 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
     Type type;
     if (info.type) {
       auto declared = read_type(*info.type);
-      if (!declared.ok()) return std::move(declared).status().in(quoted("input", info.name)).in(place.paths.prefix());
+      if (!declared.ok()) return std::move(declared).status().in(quoted("input", info.name)).in(target.paths.prefix());
       type = std::move(*declared);
     }
     if (defaults) {
@@ -272,9 +272,9 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
       }
       defaults->emplace_back();
     }
-    ir::Value* value = graph_->new_value(value_name(info.name, place), std::move(type), place.region);
-    place.region->inputs.push_back(value);
-    if (!info.name.empty()) TREADLE_TRY(define(info.name, value, place));
+    ir::Value* value = graph_->new_value(value_name(info.name, target), std::move(type), target.region);
+    target.region->inputs.push_back(value);
+    if (!info.name.empty()) TREADLE_TRY(define(info.name, value, target));
   }
   return {};
 }
@@ -316,14 +316,14 @@ bool Importer::leaves_contents(const wire::TensorProto& proto) const {
 // Whether an initializer agrees with an input or value info of its name. For inspection, a contradiction is one of the
 // model's problems. For a run, value infos do not matter.
 Result<bool> Importer::fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
-                                     const Place& place) {
+                                     const ImportTarget& target) {
   const wire::TypeProto* const* input = inputs.find(name);
   TREADLE_ASSIGN(const Type stated,
-                 declared_type(name, input || !options_.broken ? input : place.types.find(name), place));
+                 declared_type(name, input || !options_.broken ? input : target.types.find(name), target));
   if (!stated.is_known() || merge(stated, type).ok()) return true;
   Status status = error(Code::kInvalidModel, "{}\"{}\" is declared as {}, but its initializer is {}",
                         input ? "input " : "", name, stated.to_string(), type.to_string());
-  if (!place.paths.prefix().empty()) status = std::move(status).in(place.paths.prefix());
+  if (!target.paths.prefix().empty()) status = std::move(status).in(target.paths.prefix());
   if (!options_.broken) return status;
   options_.broken->push_back(std::move(status));
   return !input;
@@ -339,41 +339,41 @@ ImportOptions::GivenInitializer* Importer::given_initializer(std::string_view na
   return nullptr;
 }
 
-Status Importer::fits_given(const wire::TensorProto& proto, const Tensor& given, const Place& place) {
+Status Importer::fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target) {
   TREADLE_ASSIGN(const Type type, TensorReader::type_of(proto));
   const Type found = Type::tensor(given.type(), to_shape(given.dims()));
   if (merge(type, found).ok()) return {};
   return error(Code::kInvalidArgument, "initializer '{}' is {} in the model and cannot be replaced by {}", proto.name,
                type.to_string(), found.to_string())
-      .in(place.paths.prefix());
+      .in(target.paths.prefix());
 }
 
-Status Importer::import_initializers(const wire::GraphProto& proto, Place& place) {
+Status Importer::import_initializers(const wire::GraphProto& proto, ImportTarget& target) {
   std::unordered_map<std::string_view, size_t> inputs;
-  const bool top = place.region == &graph_->top();
-  for (size_t i = 0; top && i < place.region->inputs.size(); ++i) inputs.emplace(place.region->inputs[i]->name, i);
+  const bool top = target.region == &graph_->top();
+  for (size_t i = 0; top && i < target.region->inputs.size(); ++i) inputs.emplace(target.region->inputs[i]->name, i);
   const DeclaredTypes declared =
       proto.initializers.empty() && proto.sparse_initializers.empty() ? DeclaredTypes() : types_of({&proto.inputs});
 
   const auto add_type = [&](const wire::TensorProto& weights) -> Status {
     TREADLE_ASSIGN(Type type, TensorReader::type_of(weights));
-    TREADLE_TRY(fits_declared(weights.name, type, declared, place).status());
+    TREADLE_TRY(fits_declared(weights.name, type, declared, target).status());
     if (inputs.contains(weights.name)) return {};
-    return define(weights.name, graph_->new_value(value_name(weights.name, place), std::move(type), &graph_->top()),
-                  place);
+    return define(weights.name, graph_->new_value(value_name(weights.name, target), std::move(type), &graph_->top()),
+                  target);
   };
   const auto add = [&](std::string_view name, Result<Tensor> tensor) -> Status {
-    if (!tensor.ok()) return std::move(tensor).status().in(quoted("initializer", name)).in(place.paths.prefix());
-    if (name.empty()) return error(Code::kInvalidModel, "an initializer has no name").in(place.paths.prefix());
+    if (!tensor.ok()) return std::move(tensor).status().in(quoted("initializer", name)).in(target.paths.prefix());
+    if (name.empty()) return error(Code::kInvalidModel, "an initializer has no name").in(target.paths.prefix());
     const Type type = Type::tensor(tensor->type(), to_shape(tensor->dims()));
-    TREADLE_ASSIGN(const bool fits, fits_declared(name, type, declared, place));
+    TREADLE_ASSIGN(const bool fits, fits_declared(name, type, declared, target));
     if (const auto it = inputs.find(name); it != inputs.end()) {
       Tensor& value = graph_->input_defaults[it->second];
       if (value.defined()) return error(Code::kInvalidModel, "\"{}\" is initialized twice", name);
       if (fits) value = std::move(*tensor);
       return {};
     }
-    return define(name, graph_->new_constant(value_name(name, place), std::move(*tensor)), place);
+    return define(name, graph_->new_constant(value_name(name, target), std::move(*tensor)), target);
   };
   const auto read_once = [&](const auto& tensor, auto read) -> Result<Tensor> {
     if (top) return read(tensor);
@@ -384,7 +384,7 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
   };
   for (const wire::TensorProto& tensor : proto.initializers) {
     if (ImportOptions::GivenInitializer* const given = top ? given_initializer(tensor.name) : nullptr) {
-      TREADLE_TRY(fits_given(tensor, given->contents, place));
+      TREADLE_TRY(fits_given(tensor, given->contents, target));
       TREADLE_TRY(add(tensor.name, given->contents.clone()));  // sessions share contents, but the caller may write to
                                                                // its own
       continue;
@@ -401,40 +401,41 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
   return {};
 }
 
-Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
+Status Importer::import_outputs(const wire::GraphProto& proto, ImportTarget& target) {
   for (const wire::ValueInfoProto& info : proto.outputs) {
-    ir::Value* const* value = info.name.empty() ? nullptr : find(info.name, place);
+    ir::Value* const* value = info.name.empty() ? nullptr : find(info.name, target);
     if ((!value || !*value) && options_.broken) {
-      TREADLE_ASSIGN(Type type, declared_type(info.name, place));
-      place.region->outputs.push_back(graph_->new_value(value_name(info.name, place), std::move(type), place.region));
+      TREADLE_ASSIGN(Type type, declared_type(info.name, target));
+      target.region->outputs.push_back(
+          graph_->new_value(value_name(info.name, target), std::move(type), target.region));
       continue;
     }
     if (!value || !*value) {
       return error(Code::kInvalidModel, "nothing defines the graph's output \"{}\"", info.name)
-          .in(place.paths.prefix());
+          .in(target.paths.prefix());
     }
     ir::Value* output = *value;
-    const bool is_outer = output->owner != place.region && !output->is_constant();
+    const bool is_outer = output->owner != target.region && !output->is_constant();
     if (is_outer && !options_.as_onnx && !options_.broken) {
       // The value is known to have these sizes only within the body; the rows of a loop without iterations take them
       // from here.
-      TREADLE_ASSIGN(Type declared, declared_type(info.name, place));
+      TREADLE_ASSIGN(Type declared, declared_type(info.name, target));
       if (tells_sizes(declared) && !output->type.is_concrete()) {
-        const std::string path = fmt::format("{}/{}", place.paths.prefix(), info.name);
-        TREADLE_ASSIGN(output, insert_identity(output, path, place));
+        const std::string path = fmt::format("{}/{}", target.paths.prefix(), info.name);
+        TREADLE_ASSIGN(output, insert_identity(output, path, target));
         output->type = std::move(declared);
       }
     }
-    place.region->outputs.push_back(output);
+    target.region->outputs.push_back(output);
   }
   return {};
 }
 
-Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place) {
-  if (!options_.for_types || options_.unique_paths) place.paths.reserve(nodes.size());
-  if (place.region->nodes.empty()) {
-    place.region->nodes.reserve(nodes.size());
-    if (place.region == &graph_->top()) graph_->reserve_values(nodes.size());
+Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, ImportTarget& target) {
+  if (!options_.for_types || options_.unique_paths) target.paths.reserve(nodes.size());
+  if (target.region->nodes.empty()) {
+    target.region->nodes.reserve(nodes.size());
+    if (target.region == &graph_->top()) graph_->reserve_values(nodes.size());
   }
   std::vector<uint32_t> order;
   if (sorts_) {
@@ -443,7 +444,7 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
       options_.warnings->push_back(
           fmt::format("the nodes of {} do not each stand behind those that they need: they run in another order than "
                       "the file's",
-                      graph_name(place.paths.prefix())));
+                      graph_name(target.paths.prefix())));
     }
   }
   std::string text;
@@ -453,15 +454,15 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
     if (stop_requested()) return stopped();
     std::string_view path;
     if (options_.for_types && !options_.unique_paths) {
-      path = place.paths.make_any(node, i, text);
+      path = target.paths.make_any(node, i, text);
     } else {
-      path = text = place.paths.make(node, i);
+      path = text = target.paths.make(node, i);
     }
     const int depth = depth_, open_calls = open_calls_;
-    Status status = import_node(node, path, place);
+    Status status = import_node(node, path, target);
     if (status.ok()) continue;
-    const std::string_view later = needed_later(node, nodes, place);
-    if (status.place().empty()) status = locate(std::move(status), node, path, later, place);
+    const std::string_view later = needed_later(node, nodes, target);
+    if (status.place().empty()) status = locate(std::move(status), node, path, later, target);
     if (!later.empty() && !sorts_ && !options_.as_onnx) {
       unsorted_ = true;
       return status;
@@ -469,25 +470,25 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
     if (!options_.broken) return status;
     depth_ = depth;
     open_calls_ = open_calls;
-    TREADLE_TRY(import_broken(std::move(status), node, path, place));
+    TREADLE_TRY(import_broken(std::move(status), node, path, target));
   }
   return {};
 }
 
 // A name that the node or its bodies use and that a later node defines; empty if there is none.
 std::string_view Importer::needed_later(const wire::NodeProto& node, const wire::List<wire::NodeProto>& nodes,
-                                        const Place& place) {
+                                        const ImportTarget& target) {
   std::string_view found;
-  if (place.numbers) return found;
+  if (target.numbers) return found;
   for_each_used_name(node, [&](std::string_view name) {
-    if (found.empty() && !place.scope.find(name) && defines(nodes, name)) found = name;
+    if (found.empty() && !target.scope.find(name) && defines(nodes, name)) found = name;
   });
   return found;
 }
 
 // The error of a node with its place. If a value is merely defined too late (`later`), the error says so.
 Status Importer::locate(Status status, const wire::NodeProto& node, std::string_view path, std::string_view later,
-                        const Place& place) const {
+                        const ImportTarget& target) const {
   if (!later.empty() && sorts_) {
     status = error(Code::kInvalidModel, "\"{}\" depends on this node's own output: nodes go around in a circle", later);
   } else if (!later.empty()) {
@@ -495,40 +496,40 @@ Status Importer::locate(Status status, const wire::NodeProto& node, std::string_
                    "\"{}\" is used before the node that defines it: nodes must be sorted topologically", later);
   }
   const std::string_view domain = canonical_domain(node.domain);
-  const auto opset = place.environment.opsets->find(domain);
+  const auto opset = target.environment.opsets->find(domain);
   const OpDef* op = find_op(domain, node.op_type);
-  const OpVersion* version = op && opset != place.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
+  const OpVersion* version = op && opset != target.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
   const std::string full_name = domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
   return std::move(status).in(version ? fmt::format("{} ({}-{})", path, full_name, version->since)
                                       : fmt::format("{} ({})", path, full_name));
 }
 
 Result<Type> Importer::declared_type(std::string_view name, const wire::TypeProto* const* declared,
-                                     const Place& place) {
+                                     const ImportTarget& target) {
   if (!declared) return Type();
   auto type = read_type(**declared);
-  if (!type.ok()) return std::move(type).status().in(quoted("value", name)).in(place.paths.prefix());
+  if (!type.ok()) return std::move(type).status().in(quoted("value", name)).in(target.paths.prefix());
   return type;
 }
 
-Status Importer::define(std::string_view name, ir::Value* value, Place& place) {
-  if (place.numbers) {
-    if (const uint32_t* number = place.take_number()) values_[*number] = value;
+Status Importer::define(std::string_view name, ir::Value* value, ImportTarget& target) {
+  if (target.numbers) {
+    if (const uint32_t* number = target.take_number()) values_[*number] = value;
     return {};
   }
-  if (place.scope.define(name, value)) return {};
-  return error(Code::kInvalidModel, "\"{}\" is defined twice in one graph", name).in(place.paths.prefix());
+  if (target.scope.define(name, value)) return {};
+  return error(Code::kInvalidModel, "\"{}\" is defined twice in one graph", name).in(target.paths.prefix());
 }
 
-std::string_view Importer::value_name(std::string_view name, const Place& place, std::string& text) const {
-  if (place.environment.function) return text = shortened(fmt::format("{}/{}", place.paths.prefix(), name));
-  const bool top = place.region == &graph_->top();
+std::string_view Importer::value_name(std::string_view name, const ImportTarget& target, std::string& text) const {
+  if (target.environment.function) return text = shortened(fmt::format("{}/{}", target.paths.prefix(), name));
+  const bool top = target.region == &graph_->top();
   return top || name.size() <= kLongName ? name : text = shortened(std::string(name));
 }
 
-Result<ir::Value*> Importer::resolve(std::string_view name, Place& place) {
+Result<ir::Value*> Importer::resolve(std::string_view name, ImportTarget& target) {
   if (name.empty()) return static_cast<ir::Value*>(nullptr);
-  if (ir::Value* const* value = find(name, place)) return *value;
+  if (ir::Value* const* value = find(name, target)) return *value;
   return error(Code::kInvalidModel, "nothing defines the input \"{}\"", name);
 }
 

@@ -48,7 +48,7 @@ void reshape_input(ir::Graph& graph, ir::Region& body, size_t i, const Opsets& o
 
 }  // namespace
 
-void Importer::settle_loop(ir::Node& loop, const Place& place) {
+void Importer::settle_loop(ir::Node& loop, const ImportTarget& target) {
   if (options_.as_onnx) return;
   if (options_.obey_loop_conditions && loop.inputs.size() > 1 && !loop.inputs[1]) {
     const std::string name = fmt::format("{}:cond", loop.name.view());
@@ -58,7 +58,7 @@ void Importer::settle_loop(ir::Node& loop, const Place& place) {
   if (!body) return;
   for (const size_t i : {size_t{0}, size_t{1}}) {
     if (i < body->inputs.size() && has_axes_of_one_element(body->inputs[i]->type)) {
-      reshape_input(*graph_, *body, i, *place.environment.opsets);
+      reshape_input(*graph_, *body, i, *target.environment.opsets);
     }
   }
 }

@@ -20,30 +20,30 @@ std::string_view shown_domain(std::string_view domain) {
 
 }  // namespace
 
-Status Importer::import_node(const wire::NodeProto& node, std::string_view path, Place& place) {
+Status Importer::import_node(const wire::NodeProto& node, std::string_view path, ImportTarget& target) {
   if (open_calls_ > 0) TREADLE_TRY(count_inlined(1));
-  if (const Function* function = functions_.find(node)) return call_function(node, *function, path, place);
-  if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, place);
-  return import_operator(node, path, place);
+  if (const Function* function = functions_.find(node)) return call_function(node, *function, path, target);
+  if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, target);
+  return import_operator(node, path, target);
 }
 
-Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribute, const Place& place) {
-  if (attribute.ref_attr_name.empty()) return Binding{&attribute, &place.environment, &place.scope};
-  if (!place.environment.parameters) {
+Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribute, const ImportTarget& target) {
+  if (attribute.ref_attr_name.empty()) return Binding{&attribute, &target.environment, &target.scope};
+  if (!target.environment.parameters) {
     return error(Code::kInvalidModel, "attribute \"{}\" refers to a parameter (\"{}\"), but is in no function",
                  attribute.name, attribute.ref_attr_name);
   }
-  const auto it = place.environment.parameters->find(attribute.ref_attr_name);
-  return it == place.environment.parameters->end() ? Binding() : it->second;
+  const auto it = target.environment.parameters->find(attribute.ref_attr_name);
+  return it == target.environment.parameters->end() ? Binding() : it->second;
 }
 
 // ---- Operators
 
-Status Importer::find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
+Status Importer::find_operator(const wire::NodeProto& node, const ImportTarget& target, const OpDef*& op,
                                const OpVersion*& version) {
   const std::string_view domain = canonical_domain(node.domain);
-  const auto opset = place.environment.opsets->find(domain);
-  if (opset == place.environment.opsets->end()) {
+  const auto opset = target.environment.opsets->find(domain);
+  if (opset == target.environment.opsets->end()) {
     return error(Code::kInvalidModel, "the model imports no operator set of domain \"{}\", which operator {} is of",
                  shown_domain(domain), node.op_type);
   }
@@ -126,18 +126,18 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version, size_
 
 }  // namespace
 
-Result<const Importer::Resolved*> Importer::resolve_operator(const wire::NodeProto& node, const Place& place) {
+Result<const Importer::Resolved*> Importer::resolve_operator(const wire::NodeProto& node, const ImportTarget& target) {
   const std::string_view name = node.op_type;
   size_t at = name.size() * 7;
   if (!name.empty()) at += static_cast<uint8_t>(name.front()) + 31u * static_cast<uint8_t>(name.back());
   Resolved& resolved = resolved_[at % std::size(resolved_)];
-  const bool known = resolved.op && resolved.opsets == place.environment.opsets && resolved.name == name &&
+  const bool known = resolved.op && resolved.opsets == target.environment.opsets && resolved.name == name &&
                      resolved.domain == node.domain;
   if (!known) {
     const OpDef* op = nullptr;
     const OpVersion* version = nullptr;
-    TREADLE_TRY(find_operator(node, place, op, version));
-    resolved = {place.environment.opsets,        node.domain, name, op, version, required_inputs(*version),
+    TREADLE_TRY(find_operator(node, target, op, version));
+    resolved = {target.environment.opsets,       node.domain, name, op, version, required_inputs(*version),
                 places_before_variadic(*version)};
   }
   return &resolved;
@@ -157,12 +157,12 @@ Status allow_left_out(const OpVersion& version, size_t i, std::string_view argum
 
 }  // namespace
 
-Status Importer::import_operator(const wire::NodeProto& node, std::string_view path, Place& place) {
-  TREADLE_ASSIGN(const Resolved* resolved, resolve_operator(node, place));
+Status Importer::import_operator(const wire::NodeProto& node, std::string_view path, ImportTarget& target) {
+  TREADLE_ASSIGN(const Resolved* resolved, resolve_operator(node, target));
   TREADLE_TRY(check_counts(node, *resolved->version, resolved->required_inputs));
-  ir::Node* made = graph_->new_node(place.region, resolved->op, resolved->version, path);
+  ir::Node* made = graph_->new_node(target.region, resolved->op, resolved->version, path);
   for (const std::string_view input : node.inputs) {
-    ir::Value* const* value = input.empty() ? &kNoValue : find(input, place);
+    ir::Value* const* value = input.empty() ? &kNoValue : find(input, target);
     if (!value) return error(Code::kInvalidModel, "nothing defines the input \"{}\"", input);
     if (!*value && !input.empty()) TREADLE_TRY(allow_left_out(*resolved->version, made->inputs.size(), input));
     graph_->add_input(made, *value);
@@ -170,25 +170,25 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
   // Inputs before a variadic one have their positions even if the node lists nothing behind them.
   for (size_t i = made->inputs.size(); i < resolved->places; ++i) graph_->add_input(made, nullptr);
   made->output_count = static_cast<uint32_t>(node.outputs.size());  // `parse` may ask for it
-  TREADLE_TRY(import_attributes(node, made, place));
+  TREADLE_TRY(import_attributes(node, made, target));
   made->output_count = 0;
-  if (made->op->control == Control::kLoop) settle_loop(*made, place);
-  TREADLE_TRY(define_outputs(node, made, place));
+  if (made->op->control == Control::kLoop) settle_loop(*made, target);
+  TREADLE_TRY(define_outputs(node, made, target));
   return check_argument_rules(*made);
 }
 
-Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target) {
   std::string text;
   for (const std::string_view output : proto.outputs) {
     if (output.empty()) {
       graph_->add_absent_output(node);
       continue;
     }
-    ir::Value* value = graph_->add_output(node, value_name(output, place, text));
-    if (const wire::TypeProto* const* declared = place.types.find(output)) {
-      TREADLE_ASSIGN(value->type, declared_type(output, declared, place));
+    ir::Value* value = graph_->add_output(node, value_name(output, target, text));
+    if (const wire::TypeProto* const* declared = target.types.find(output)) {
+      TREADLE_ASSIGN(value->type, declared_type(output, declared, target));
     }
-    TREADLE_TRY(define(output, value, place));
+    TREADLE_TRY(define(output, value, target));
   }
   return {};
 }
@@ -210,29 +210,30 @@ ir::Attribute Importer::shown_attribute(const wire::AttributeProto& proto) {
   }
 }
 
-Status Importer::import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place) {
+Status Importer::import_broken(Status status, const wire::NodeProto& node, std::string_view path,
+                               ImportTarget& target) {
   const std::string_view domain = canonical_domain(node.domain);
   const bool known = find_op(domain, node.op_type) || functions_.find(node);
   std::string name = domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
   auto written = std::make_shared<WrittenOperator>(WrittenOperator{shortened(std::move(name)), status.message()});
   if (known) options_.broken->push_back(std::move(status));
-  std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
+  std::vector<std::unique_ptr<ir::Node>>& nodes = target.region->nodes;
   ir::Node* made = !nodes.empty() && nodes.back()->name == path ? nodes.back().get() : nullptr;
-  if (!made) made = graph_->new_node(place.region, &opaque_op(), &opaque_op().newest(), path);
+  if (!made) made = graph_->new_node(target.region, &opaque_op(), &opaque_op().newest(), path);
   become(*made, opaque_op());
   made->parsed = std::move(written);
   made->regions.clear();
   if (made->inputs.empty()) {
     for (const std::string_view input : node.inputs) {
-      auto value = resolve(input, place);
+      auto value = resolve(input, target);
       graph_->add_input(made, value.ok() ? *value : nullptr);
     }
   }
   for (const wire::AttributeProto& attribute : node.attributes) made->attributes.set(shown_attribute(attribute));
   for (const std::string_view output : node.outputs) {
-    if (output.empty() || place.scope.defines(output)) continue;
-    TREADLE_ASSIGN(Type type, declared_type(output, place));
-    TREADLE_TRY(define(output, graph_->add_output(made, value_name(output, place), std::move(type)), place));
+    if (output.empty() || target.scope.defines(output)) continue;
+    TREADLE_ASSIGN(Type type, declared_type(output, target));
+    TREADLE_TRY(define(output, graph_->add_output(made, value_name(output, target), std::move(type)), target));
   }
   return {};
 }
@@ -271,7 +272,7 @@ Importer::ReadAttributes* Importer::read_before(const wire::NodeProto& proto, co
   return &read_attributes_[(hash * 0x9e3779b97f4a7c15) >> 58];
 }
 
-Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target) {
   ReadAttributes* before = read_before(proto, node->version);
   if (before && before->version == node->version &&
       std::equal(proto.attributes.begin(), proto.attributes.end(), before->proto->attributes.begin(),
@@ -280,12 +281,12 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
     node->parsed = before->parsed;
     return {};
   }
-  TREADLE_TRY(read_attributes(proto, node, place));
+  TREADLE_TRY(read_attributes(proto, node, target));
   if (before) *before = {node->version, &proto, node->attributes, node->parsed};
   return {};
 }
 
-Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target) {
   const bool without_defaults = options_.as_onnx && node->op->name == "STFT";
   if (without_defaults) node->attributes = {};
   if (!proto.attributes.empty()) node->attributes.reserve(node->version->attributes.size());
@@ -296,9 +297,9 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
         return error(Code::kInvalidModel, "attribute \"{}\" is given twice", proto.attributes[i].name);
       }
     }
-    TREADLE_TRY(import_attribute(proto.attributes[i], node, place));
+    TREADLE_TRY(import_attribute(proto.attributes[i], node, target));
   }
-  TREADLE_TRY(import_regions(proto, node, place));
+  TREADLE_TRY(import_regions(proto, node, target));
   for (const AttributeDef& def : node->version->attributes) {
     if (!def.required || node->attributes.has(def.name) || node->region(def.name)) continue;
     return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
@@ -314,12 +315,12 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
   return status;
 }
 
-Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {
+Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, ImportTarget& target) {
   const AttributeDef* def = node->version->attribute(proto.name);
   if (!def && !node->version->any_attributes) {
     return error(Code::kInvalidModel, "the operator has no attribute \"{}\"", proto.name);
   }
-  TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
+  TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, target));
   if (!binding.proto) return {};
   if (!def || def->kind == AttributeKind::kUndefined) {  // any kind is allowed
     TREADLE_ASSIGN(Attribute attribute, read_attribute_once(proto.name, *binding.proto));
@@ -375,12 +376,12 @@ Result<Attribute> Importer::read_attribute_once(std::string_view name, const wir
 }
 
 // In the order in which the operator names its graph attributes, independent of the file's order.
-Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target) {
   for (const AttributeDef& def : node->version->attributes) {
     if (def.kind != AttributeKind::kGraph) continue;
     for (const wire::AttributeProto& attribute : proto.attributes) {
       if (attribute.name != def.name) continue;
-      TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
+      TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, target));
       if (!binding.proto) continue;
       if (!binding.proto->g) return error(Code::kInvalidModel, "attribute \"{}\" has no graph in it", def.name);
       ir::Region* region = graph_->new_region(node, def.name);
@@ -407,25 +408,25 @@ Result<Tensor> constant_of(const Attribute& attribute) {
 
 }  // namespace
 
-Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
+Status Importer::import_constant(const wire::NodeProto& node, ImportTarget& target) {
   if (!node.inputs.empty() || node.outputs.size() != 1 || node.outputs[0].empty()) {
     return error(Code::kInvalidModel, "expected no inputs and one output of Constant, found {} and {}",
                  node.inputs.size(), node.outputs.size());
   }
-  if (!place.environment.opsets->contains("")) {
+  if (!target.environment.opsets->contains("")) {
     return error(Code::kInvalidModel, "the model imports no operator set of domain \"ai.onnx\", which Constant is of");
   }
   Tensor tensor;
   for (const wire::AttributeProto& proto : node.attributes) {
     if (is_private(proto.name)) continue;
-    TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
+    TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, target));
     if (!binding.proto) continue;
     if (proto.name == "value" && node.attributes.size() == 1 && binding.proto->t &&
         leaves_contents(*binding.proto->t)) {
       TREADLE_ASSIGN(Type type, TensorReader::type_of(*binding.proto->t));
       std::string text;
-      ir::Value* value = graph_->new_value(value_name(node.outputs[0], place, text), std::move(type), &graph_->top());
-      return define(node.outputs[0], value, place);
+      ir::Value* value = graph_->new_value(value_name(node.outputs[0], target, text), std::move(type), &graph_->top());
+      return define(node.outputs[0], value, target);
     }
     if (tensor.defined()) return error(Code::kInvalidModel, "expected one value of Constant, found several");
     if (proto.name == "value" && open_calls_ == 0 && attribute_kind(*binding.proto) == AttributeKind::kTensor &&
@@ -438,8 +439,8 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
   }
   if (!tensor.defined()) return error(Code::kInvalidModel, "expected a value of Constant, found none");
   std::string text;
-  ir::Value* value = graph_->new_constant(value_name(node.outputs[0], place, text), std::move(tensor));
-  return define(node.outputs[0], value, place);
+  ir::Value* value = graph_->new_constant(value_name(node.outputs[0], target, text), std::move(tensor));
+  return define(node.outputs[0], value, target);
 }
 
 }  // namespace treadle::model

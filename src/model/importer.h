@@ -85,7 +85,7 @@ class NodePaths {
 using DeclaredTypes = NameMap<const wire::TypeProto*>;
 
 // Where to add nodes, and how to look up their names.
-struct Place {
+struct ImportTarget {
   ir::Region* region;
   Scope& scope;
   const Environment& environment;
@@ -114,67 +114,70 @@ class Importer {
   Status check_model();
   void read_metadata();
   Status import_top();
-  Status import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults);
+  Status import_inputs(const wire::GraphProto& proto, ImportTarget& target, std::vector<Tensor>* defaults);
   Status fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const;
-  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs, const Place& place);
-  Status import_initializers(const wire::GraphProto& proto, Place& place);
+  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
+                             const ImportTarget& target);
+  Status import_initializers(const wire::GraphProto& proto, ImportTarget& target);
   ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
-  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const Place& place);
-  Status import_outputs(const wire::GraphProto& proto, Place& place);
+  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target);
+  Status import_outputs(const wire::GraphProto& proto, ImportTarget& target);
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,
                      const Environment& environment);
-  Status import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place);
+  Status import_nodes(const wire::List<wire::NodeProto>& nodes, ImportTarget& target);
   static std::string_view needed_later(const wire::NodeProto& node, const wire::List<wire::NodeProto>& nodes,
-                                       const Place& place);
+                                       const ImportTarget& target);
   Status locate(Status status, const wire::NodeProto& node, std::string_view path, std::string_view later,
-                const Place& place) const;
-  Result<Type> declared_type(std::string_view name, const Place& place) {
-    return declared_type(name, place.types.find(name), place);
+                const ImportTarget& target) const;
+  Result<Type> declared_type(std::string_view name, const ImportTarget& target) {
+    return declared_type(name, target.types.find(name), target);
   }
   // `declared`: the graph's declaration of it, or null.
-  Result<Type> declared_type(std::string_view name, const wire::TypeProto* const* declared, const Place& place);
-  Status define(std::string_view name, ir::Value* value, Place& place);
+  Result<Type> declared_type(std::string_view name, const wire::TypeProto* const* declared, const ImportTarget& target);
+  Status define(std::string_view name, ir::Value* value, ImportTarget& target);
   // The name of a value in messages; in functions with the path of the call. `text`: storage that the result may use.
-  std::string_view value_name(std::string_view name, const Place& place, std::string& text) const;
-  std::string value_name(std::string_view name, const Place& place) const {
+  std::string_view value_name(std::string_view name, const ImportTarget& target, std::string& text) const;
+  std::string value_name(std::string_view name, const ImportTarget& target) const {
     std::string text;
-    return std::string(value_name(name, place, text));
+    return std::string(value_name(name, target, text));
   }
   // Whether only the tensor's type is needed.
   bool leaves_contents(const wire::TensorProto& proto) const;
-  Result<ir::Value*> resolve(std::string_view name, Place& place);
+  Result<ir::Value*> resolve(std::string_view name, ImportTarget& target);
   // The value of a name that is not empty; the pointed-to value is null for an argument that is left out.
-  ir::Value* const* find(std::string_view name, Place& place) const {
-    if (!place.numbers) return place.scope.find(name);
-    const uint32_t* number = place.take_number();
+  ir::Value* const* find(std::string_view name, ImportTarget& target) const {
+    if (!target.numbers) return target.scope.find(name);
+    const uint32_t* number = target.take_number();
     return number && values_[*number] ? &values_[*number] : nullptr;
   }
   const NameUses::Numbers* numbers_of(const wire::GraphProto& graph) const;
 
   // import_node.cc
-  Status import_node(const wire::NodeProto& node, std::string_view path, Place& place);
-  Status import_constant(const wire::NodeProto& node, Place& place);
-  Status import_operator(const wire::NodeProto& node, std::string_view path, Place& place);
+  Status import_node(const wire::NodeProto& node, std::string_view path, ImportTarget& target);
+  Status import_constant(const wire::NodeProto& node, ImportTarget& target);
+  Status import_operator(const wire::NodeProto& node, std::string_view path, ImportTarget& target);
   // Turns a node that could not be made into an opaque one.
   ir::Attribute shown_attribute(const wire::AttributeProto& proto);
-  Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place);
-  Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
-  Status read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
-  Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
-  Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
-  void settle_loop(ir::Node& loop, const Place& place);  // import_loop.cc
-  Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
-  Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
+  Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, ImportTarget& target);
+  Status import_attributes(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
+  Status read_attributes(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
+  Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, ImportTarget& target);
+  Status import_regions(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
+  void settle_loop(ir::Node& loop, const ImportTarget& target);  // import_loop.cc
+  Status define_outputs(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
+  Status find_operator(const wire::NodeProto& node, const ImportTarget& target, const OpDef*& op,
+                       const OpVersion*& version);
   struct Resolved;
-  Result<const Resolved*> resolve_operator(const wire::NodeProto& node, const Place& place);
-  Status call_function(const wire::NodeProto& call, const Function& function, std::string_view path, Place& place);
+  Result<const Resolved*> resolve_operator(const wire::NodeProto& node, const ImportTarget& target);
+  Status call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
+                       ImportTarget& target);
   Result<Bindings> bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
-                                   const Environment& inner, const Place& place);
+                                   const Environment& inner, const ImportTarget& target);
   Status bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
-                      const std::vector<ir::Value*>& arguments, std::string_view path, Place& place);
-  Result<ir::Value*> insert_identity(ir::Value* value, std::string_view path, Place& place);
+                      const std::vector<ir::Value*>& arguments, std::string_view path, ImportTarget& target);
+  Result<ir::Value*> insert_identity(ir::Value* value, std::string_view path, ImportTarget& target);
   // The attribute itself, or the one to which the parameter of the enclosing function is bound (proto null: none).
-  Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const Place& place);
+  Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const ImportTarget& target);
   // Limits the growth by inlining; `cost` 1 is a node.
   Status count_inlined(size_t cost);
   Result<ir::Attribute> read_attribute_once(std::string_view name, const wire::AttributeProto& proto);

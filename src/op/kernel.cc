@@ -15,7 +15,7 @@ KernelFailure& kernel_failure() {
 namespace {
 
 struct Refusal {
-  ElementPlace place;
+  OperandElement element;
   int64_t least, most;
   const char* expected;  // expected text, in place of the two bounds
   double number;         // the number found, for refuse_number
@@ -30,7 +30,7 @@ Refusal& refusal() {
 Status refused_element(int64_t found) {
   const Refusal& r = refusal();
   const std::string where =
-      r.place.position < 0 ? r.place.operand : fmt::format("{}[{}]", r.place.operand, r.place.position);
+      r.element.position < 0 ? r.element.operand : fmt::format("{}[{}]", r.element.operand, r.element.position);
   const std::string what = r.is_number ? fmt::format("{}", r.number) : fmt::format("{}", found);
   if (r.expected) return error(Code::kRuntime, "{} is {}, expected {}", where, what, r.expected);
   return error(Code::kRuntime, "{} is {}, expected {} to {}", where, what, r.least, r.most);
@@ -38,18 +38,18 @@ Status refused_element(int64_t found) {
 
 }  // namespace
 
-uint32_t refuse_element(ElementPlace place, int64_t found, int64_t least, int64_t most) {
-  refusal() = {place, least, most, nullptr, 0, false};
+uint32_t refuse_element(OperandElement element, int64_t found, int64_t least, int64_t most) {
+  refusal() = {element, least, most, nullptr, 0, false};
   return fail(KernelError::kInvalidValue, found);
 }
 
-uint32_t refuse_element(ElementPlace place, int64_t found, const char* expected) {
-  refusal() = {place, 0, 0, expected, 0, false};
+uint32_t refuse_element(OperandElement element, int64_t found, const char* expected) {
+  refusal() = {element, 0, 0, expected, 0, false};
   return fail(KernelError::kInvalidValue, found);
 }
 
-uint32_t refuse_number(ElementPlace place, double found, const char* expected) {
-  refusal() = {place, 0, 0, expected, found, true};
+uint32_t refuse_number(OperandElement element, double found, const char* expected) {
+  refusal() = {element, 0, 0, expected, found, true};
   return fail(KernelError::kInvalidValue);
 }
 

@@ -103,7 +103,7 @@ PackCache::~PackCache() = default;
 PackKey PackCache::shared_key(const PackKey& key) {
   const auto* const data = reinterpret_cast<const void*>(key.place);
   const size_t bytes = static_cast<size_t>(element_count_unchecked(key.dims)) * byte_width(key.type);
-  const SharedPlace place = shared_place(data, bytes);
+  const RangeOffset place = range_offset(data, bytes);
   PackKey shared = key;
   shared.range = place.range;
   shared.place = place.offset;

@@ -109,13 +109,13 @@ Tensor reference_to(std::shared_ptr<Kept> kept) {
 
 Tensor shared(const Tensor& tensor) {
   if (!tensor.defined() || is_string(tensor.type()) || tensor.byte_size() < kSmallest) return tensor;
-  if (shared_place(tensor.raw(), tensor.byte_size()).range != 0) return tensor;
+  if (range_offset(tensor.raw(), tensor.byte_size()).range != 0) return tensor;
   return reference_to(kept_once(tensor));
 }
 
 Result<Tensor> shared_copy(ElementType type, const Dims& dims, std::string_view source,
                            const std::function<Result<Tensor>()>& make) {
-  const SharedPlace place = shared_place(source.data(), source.size());
+  const RangeOffset place = range_offset(source.data(), source.size());
   if (place.range == 0 || source.size() < kSmallest) return make();
   Copies::Part part{place.range, place.offset, type, dims};
   std::shared_ptr<Kept> kept = copies().find(part);

@@ -66,10 +66,10 @@ TEST(SharedTensor, TheMemoryGoesWithTheLastOfThem) {
     EXPECT_EQ(second.raw(), data.data());
     first = Tensor();
     EXPECT_EQ(released, 0);
-    EXPECT_NE(shared_place(data.data(), 4000).range, 0);
+    EXPECT_NE(range_offset(data.data(), 4000).range, 0);
   }
   EXPECT_EQ(released, 1);
-  EXPECT_EQ(shared_place(data.data(), 4000).range, 0);
+  EXPECT_EQ(range_offset(data.data(), 4000).range, 0);
 }
 
 TEST(SharedTensor, ThreadsGetTheSame) {
@@ -118,15 +118,15 @@ TEST(SharedRange, OnlyWholeBytesInsideArePlaces) {
   uint64_t first = 0;
   {
     const SharedRange range(memory, 64);
-    first = shared_place(memory, 64).range;
+    first = range_offset(memory, 64).range;
     EXPECT_NE(first, 0);
-    EXPECT_EQ(shared_place(memory + 16, 48).offset, 16);
-    EXPECT_EQ(shared_place(memory + 16, 49).range, 0);
-    EXPECT_EQ(shared_place(memory + 64, 1).range, 0);
-    EXPECT_EQ(shared_place(memory, 0).range, 0);
+    EXPECT_EQ(range_offset(memory + 16, 48).offset, 16);
+    EXPECT_EQ(range_offset(memory + 16, 49).range, 0);
+    EXPECT_EQ(range_offset(memory + 64, 1).range, 0);
+    EXPECT_EQ(range_offset(memory, 0).range, 0);
   }
   const SharedRange again(memory, 64);
-  EXPECT_NE(shared_place(memory, 64).range, first);
+  EXPECT_NE(range_offset(memory, 64).range, first);
 }
 
 }  // namespace

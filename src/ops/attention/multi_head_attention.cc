@@ -16,28 +16,28 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
 
-// Positions of the inputs of either operator.
-struct Places {
+// Indices of the inputs of either operator.
+struct InputIndices {
   size_t query = 0, key = 1, value = 2, bias, mask, attention_bias, past_key, past_value, past_length, beams,
          indirection;
 
-  static constexpr Places of(bool decoder) {
-    return decoder ? Places{.bias = 10,
-                            .mask = 3,
-                            .attention_bias = 4,
-                            .past_key = 5,
-                            .past_value = 6,
-                            .past_length = 7,
-                            .beams = 8,
-                            .indirection = 9}
-                   : Places{.bias = 3,
-                            .mask = 4,
-                            .attention_bias = 5,
-                            .past_key = 6,
-                            .past_value = 7,
-                            .past_length = 8,
-                            .beams = SIZE_MAX,
-                            .indirection = 9};
+  static constexpr InputIndices of(bool decoder) {
+    return decoder ? InputIndices{.bias = 10,
+                                  .mask = 3,
+                                  .attention_bias = 4,
+                                  .past_key = 5,
+                                  .past_value = 6,
+                                  .past_length = 7,
+                                  .beams = 8,
+                                  .indirection = 9}
+                   : InputIndices{.bias = 3,
+                                  .mask = 4,
+                                  .attention_bias = 5,
+                                  .past_key = 6,
+                                  .past_value = 7,
+                                  .past_length = 8,
+                                  .beams = SIZE_MAX,
+                                  .indirection = 9};
   }
 };
 enum MultiHeadOutput : size_t { kY, kPresentK, kPresentV, kQk };
@@ -62,7 +62,7 @@ struct Sizes {
   Dim batch, length, keys, size, value_size;  // `keys`: new ones
 };
 
-Result<Sizes> read_sizes(const InferContext& ctx, const Places& at, int64_t heads) {
+Result<Sizes> read_sizes(const InferContext& ctx, const InputIndices& at, int64_t heads) {
   Sizes s;
   const Shape *q = ctx.shape(at.query), *k = ctx.shape(at.key), *v = ctx.shape(at.value);
   if (!q) return s;
@@ -117,7 +117,7 @@ Status check_past(const InferContext& ctx, size_t input, const Sizes& s, int64_t
 
 template <bool kDecoder>
 Status infer_multi_head(InferContext& ctx) {
-  constexpr Places kAt = Places::of(kDecoder);
+  constexpr InputIndices kAt = InputIndices::of(kDecoder);
   const int64_t heads = ctx.attributes().get_int("num_heads");
   if (heads < 1) return error(Code::kInvalidModel, "attribute num_heads is {}, expected at least 1", heads);
   if (ctx.has_input(kAt.past_key) != ctx.has_input(kAt.past_value)) {
@@ -163,7 +163,7 @@ Status infer_multi_head(InferContext& ctx) {
 
 class MultiHead {
  public:
-  MultiHead(LowerContext& ctx, const Places& at)
+  MultiHead(LowerContext& ctx, const InputIndices& at)
       : ctx_(ctx), at_(at), heads_(ctx.attributes().get_int("num_heads")), type_(ctx.type(at.query).element) {}
 
   Status lower(bool causal) {
@@ -333,7 +333,7 @@ class MultiHead {
   }
 
   LowerContext& ctx_;
-  const Places at_;
+  const InputIndices at_;
   const int64_t heads_;
   const ElementType type_;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
@@ -345,13 +345,13 @@ class MultiHead {
 template <bool kDecoder>
 Status lower_multi_head(LowerContext& ctx) {
   const bool causal = !kDecoder && ctx.attributes().get_int("unidirectional") != 0;
-  return MultiHead(ctx, Places::of(kDecoder)).lower(causal);
+  return MultiHead(ctx, InputIndices::of(kDecoder)).lower(causal);
 }
 
 // Batch entries are independent. Biases and masks may be the same for all.
 template <bool kDecoder>
 Status multi_head_axes(AxisContext& c) {
-  constexpr Places kAt = Places::of(kDecoder);
+  constexpr InputIndices kAt = InputIndices::of(kDecoder);
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.present(i)) continue;
     if (c.in(i) > 0) return looks_along("it relates its positions to all others");

@@ -17,12 +17,12 @@ using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings 
 
 // The first inputs of all forms.
 enum ProjectedInput : size_t { kInput, kWeights, kBias };
-// Positions of further inputs of the forms with padding.
-struct Places {
+// Indices of further inputs of the forms with padding.
+struct InputIndices {
   size_t mask, past, attention_bias, past_length;
 };
-constexpr size_t kNowhere = SIZE_MAX;
-constexpr Places kOfFloats{3, 4, 5, 6}, kOfBytes{5, 8, kNowhere, kNowhere};
+constexpr size_t kNoInput = SIZE_MAX;
+constexpr InputIndices kFloatInputs{3, 4, 5, 6}, kByteInputs{5, 8, kNoInput, kNoInput};
 enum ByteInput : size_t { kInputScale = 3, kWeightScale, kInputZero = 6, kWeightZero };
 
 // ---- Checks of weights, for both forms
@@ -100,7 +100,7 @@ std::vector<ir::Attribute> handed_on(const ir::Attributes& given) {
 
 // ---- Attention
 
-Status infer_attention(InferContext& ctx, const Places& at, ElementType type) {
+Status infer_attention(InferContext& ctx, const InputIndices& at, ElementType type) {
   const int64_t heads = ctx.attributes().get_int("num_heads");
   if (ctx.attributes().get_int("do_rotary", 0) != 0) {
     return error(Code::kNotImplemented, "attribute do_rotary is 1: queries and keys are not rotated here");
@@ -129,10 +129,10 @@ Status infer_attention(InferContext& ctx, const Places& at, ElementType type) {
 }
 
 Status infer_projected(InferContext& ctx) {
-  return infer_attention(ctx, kOfFloats, ctx.element(kInput));
+  return infer_attention(ctx, kFloatInputs, ctx.element(kInput));
 }
 
-Status attend(LowerContext& ctx, const Places& at, const ir::Node& factors) {
+Status attend(LowerContext& ctx, const InputIndices& at, const ir::Node& factors) {
   const auto past = [&](int64_t i) -> ir::Value* {
     if (!ctx.has_input(at.past)) return nullptr;
     return ctx.call("Gather", {ctx.input(at.past), ctx.constant_int64(i)}, {ir::Attribute::of("axis", 0)});
@@ -152,7 +152,7 @@ Status attend(LowerContext& ctx, const Places& at, const ir::Node& factors) {
 }
 
 Status lower_projected(LowerContext& ctx) {
-  return attend(ctx, kOfFloats, *projected(ctx));
+  return attend(ctx, kFloatInputs, *projected(ctx));
 }
 
 // ---- QAttention: a product of bytes makes queries, keys and values
@@ -161,7 +161,7 @@ Status infer_quantized(InferContext& ctx) {
   if (ctx.attributes().get_int("past_present_share_buffer", 0) != 0) {
     return error(Code::kNotImplemented, "attribute past_present_share_buffer is 1, but no input says how long past is");
   }
-  return infer_attention(ctx, kOfBytes, ctx.element(kBias));
+  return infer_attention(ctx, kByteInputs, ctx.element(kBias));
 }
 
 Status lower_quantized(LowerContext& ctx) {
@@ -175,19 +175,20 @@ Status lower_quantized(LowerContext& ctx) {
                {ctx.input(kInput), ctx.input(kWeights), optional_input(ctx, kInputZero),
                 optional_input(ctx, kWeightZero), as_float(kInputScale), as_float(kWeightScale), as_float(kBias)},
                {}, "treadle");
-  return attend(ctx, kOfBytes, *split(ctx, as(all, type)));
+  return attend(ctx, kByteInputs, *split(ctx, as(all, type)));
 }
 
 // Batch entries are independent. In caches, they follow the axis of the pair of keys and values.
 Status projected_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.present(i)) continue;
-    const bool of_entries = i == kInput || i == kOfFloats.mask || i == kOfFloats.past || i == kOfFloats.attention_bias;
-    if (c.in(i) > (i == kOfFloats.past ? 1 : 0)) return looks_along("it relates its positions to all others");
+    const bool of_entries =
+        i == kInput || i == kFloatInputs.mask || i == kFloatInputs.past || i == kFloatInputs.attention_bias;
+    if (c.in(i) > (i == kFloatInputs.past ? 1 : 0)) return looks_along("it relates its positions to all others");
     if (!of_entries && c.runs_along(i)) return looks_along("it is one for all entries");
-    if (i == kOfFloats.mask && c.rank(i) == 1) return looks_along("its mask has several numbers for each entry");
-    if (i == kOfFloats.past && c.in(i) == 0) return looks_along("its past is of keys and values along it");
-    const bool alike = !of_entries || (i == kOfFloats.attention_bias && c.size(i, 0).is_known(1));
+    if (i == kFloatInputs.mask && c.rank(i) == 1) return looks_along("its mask has several numbers for each entry");
+    if (i == kFloatInputs.past && c.in(i) == 0) return looks_along("its past is of keys and values along it");
+    const bool alike = !of_entries || (i == kFloatInputs.attention_bias && c.size(i, 0).is_known(1));
     if (!alike && !c.runs_along(i)) return looks_along("not all of its inputs run along it");
   }
   TREADLE_TRY(c.give(0, 0));
@@ -203,13 +204,13 @@ Work projected_work(const ir::Node& node) {
 
 // ---- Without padding
 
-// Positions of the inputs of the packed forms.
-struct PackedPlaces {
+// Indices of the inputs of the packed forms.
+struct PackedInputIndices {
   size_t offsets, ends, attention_bias;
 };
-constexpr PackedPlaces kPackedAttention{3, 4, 5}, kPackedMultiHead{4, 5, 6};
+constexpr PackedInputIndices kPackedAttention{3, 4, 5}, kPackedMultiHead{4, 5, 6};
 
-Status check_packed(const InferContext& ctx, const PackedPlaces& at, size_t rank) {
+Status check_packed(const InferContext& ctx, const PackedInputIndices& at, size_t rank) {
   const Shape *offsets = ctx.shape(at.offsets), *ends = ctx.shape(at.ends);
   if (offsets && offsets->size() != 2) {
     return error(Code::kInvalidArgument, "token_offset has shape {}, expected [batch,length]", to_string(*offsets));
@@ -249,7 +250,7 @@ Status infer_packed_multi_head(InferContext& ctx) {
 // Converts [tokens, size] to [batch, length, size] with zeros as padding, and back.
 class Padding {
  public:
-  Padding(LowerContext& ctx, const PackedPlaces& at) : ctx_(ctx), offsets_(as_int64(ctx, ctx.input(at.offsets))) {
+  Padding(LowerContext& ctx, const PackedInputIndices& at) : ctx_(ctx), offsets_(as_int64(ctx, ctx.input(at.offsets))) {
     ir::Value* ends = ctx.input(at.ends);
     ir::Value* tokens = size_of(ctx, ctx.input(0), 0);
     rows_ = ctx.call("Reshape", {offsets_, ctx.constant_int64s({-1})});
@@ -281,7 +282,8 @@ class Padding {
   ir::Value *rows_, *lengths_;
 };
 
-void attend_packed(LowerContext& ctx, const PackedPlaces& at, std::array<ir::Value*, 3> factors, ir::Value* bias) {
+void attend_packed(LowerContext& ctx, const PackedInputIndices& at, std::array<ir::Value*, 3> factors,
+                   ir::Value* bias) {
   Padding padding(ctx, at);
   for (ir::Value*& factor : factors) factor = padding.restored(factor);
   ir::Value* y =

@@ -28,14 +28,14 @@ bool is_upsample(const ir::NodeInfo& node) {
   return node.op->name == "Upsample";
 }
 
-// Positions of a version's inputs; 0: it has no such input.
-struct InputPlaces {
+// Indices of a version's inputs; 0: it has no such input.
+struct InputIndices {
   size_t roi = 0, scales = 0, sizes = 0;
 };
 
-InputPlaces input_places(const ir::NodeInfo& node, int version) {
+InputIndices input_indices(const ir::NodeInfo& node, int version) {
   if (is_upsample(node)) return {0, version >= 9 ? size_t{1} : 0, 0};
-  return version < 11 ? InputPlaces{0, 1, 0} : InputPlaces{1, 2, 3};
+  return version < 11 ? InputIndices{0, 1, 0} : InputIndices{1, 2, 3};
 }
 
 Numbers numbers_of(const Tensor& t) {
@@ -169,21 +169,21 @@ Status infer_resize(InferContext& c) {
   const Shape* shape = c.shape(0);
   if (!shape) return c.set_output(0, c.element(0)), Status();
   TREADLE_ASSIGN(const Ints axes, resized_axes(c.attributes(), shape->size()));
-  const InputPlaces places = input_places(c.node, c.version());
-  if (places.scales == 0) {
+  const InputIndices at = input_indices(c.node, c.version());
+  if (at.scales == 0) {
     return infer_by_scales(c, *shape, axes, scales_of_attributes(c.attributes(), c.version(), shape->size()));
   }
-  const bool by_sizes = is_given(c, places.sizes), by_scales = is_given(c, places.scales);
+  const bool by_sizes = is_given(c, at.sizes), by_scales = is_given(c, at.scales);
   // Before version 13, scales were required.
-  if (c.version() >= 13 && by_sizes && by_scales && length_of(c, places.sizes).is_known() &&
-      length_of(c, places.scales).is_known()) {
+  if (c.version() >= 13 && by_sizes && by_scales && length_of(c, at.sizes).is_known() &&
+      length_of(c, at.scales).is_known()) {
     return error(Code::kInvalidModel, "expected scales or sizes, found both");
   }
   if (by_sizes) {
-    if (auto sizes = c.dims_value(places.sizes)) return infer_by_sizes(c, *shape, axes, *sizes);
+    if (auto sizes = c.dims_value(at.sizes)) return infer_by_sizes(c, *shape, axes, *sizes);
   } else if (by_scales) {
-    if (const Tensor* scales = c.value(places.scales)) return infer_by_scales(c, *shape, axes, numbers_of(*scales));
-    if (auto scales = small_reals(c, places.scales)) return infer_by_symbolic_scales(c, *shape, axes, *scales);
+    if (const Tensor* scales = c.value(at.scales)) return infer_by_scales(c, *shape, axes, numbers_of(*scales));
+    if (auto scales = small_reals(c, at.scales)) return infer_by_symbolic_scales(c, *shape, axes, *scales);
   } else {
     return error(Code::kInvalidArgument, "expected scales or sizes, found neither");
   }
@@ -204,9 +204,9 @@ Tensor constant_of(const PrepareContext& c, size_t place) {
 Result<std::vector<AxisScale>> axis_scales(const PrepareContext& c, const ResizeOptions& options) {
   const Dims &in = c.inputs[0].dims, &out = c.outputs[0].dims;
   TREADLE_ASSIGN(const Ints axes, resized_axes(c.attributes(), in.size()));
-  const InputPlaces places = input_places(c.node, c.version());
-  const Tensor sizes = constant_of(c, places.sizes), scales = constant_of(c, places.scales);
-  const Tensor roi = constant_of(c, places.roi);
+  const InputIndices at = input_indices(c.node, c.version());
+  const Tensor sizes = constant_of(c, at.sizes), scales = constant_of(c, at.scales);
+  const Tensor roi = constant_of(c, at.roi);
   std::vector<AxisScale> result;
   for (size_t i = 0; i < in.size(); ++i) result.push_back({in[i], out[i], 1.0, 0.0, 1.0});
   Numbers factors;

@@ -63,10 +63,10 @@ Status compute_warping(ComputeContext& ctx) {
   const Costs costs{x.data<float>(), is_empty ? 0 : x.dims()[rank - 2], is_empty ? 0 : x.dims()[rank - 1]};
   CountedVector<Step> steps(static_cast<size_t>(x.element_count()));
   if (!find_steps(costs, steps)) return stopped();
-  struct Place {
+  struct Cell {
     int32_t row, column;
   };
-  CountedVector<Place> way;  // from the end
+  CountedVector<Cell> way;  // from the end
   for (int64_t i = costs.rows - 1, j = costs.columns - 1; i >= 0 && j >= 0;) {
     way.push_back({static_cast<int32_t>(i), static_cast<int32_t>(j)});
     const Step step = steps[static_cast<size_t>(i * costs.columns + j)];

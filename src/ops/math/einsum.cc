@@ -62,14 +62,14 @@ Status infer_einsum(InferContext& ctx) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 // The location of a value: an input, scratch, or the result.
-struct Place {
+struct Location {
   enum Kind : uint8_t { kInput, kScratch, kResult } kind = kScratch;
   size_t at = 0;  // number of the input, or offset
 };
 
 struct Step {
   enum Kind : uint8_t { kCopy, kReduce, kMultiply, kGemm } kind = kCopy;
-  Place a, b, to;
+  Location a, b, to;
   kernels::CopyPlan copy;
   kernels::ReducePlan reduce;
   kernels::ElementwisePlan multiply;
@@ -78,7 +78,7 @@ struct Step {
 
 // An intermediate value: each label once, with its size and stride.
 struct Term {
-  Place place;
+  Location location;
   Labels labels;
   Dims dims, strides;
 
@@ -147,7 +147,7 @@ class Builder {
     WideOperand& operand = state_.inputs[i];
     TREADLE_TRY(operand.prepare(ctx_.inputs[i], wide_, scratch_));
     Term term;
-    term.place = {Place::kInput, i};
+    term.location = {Location::kInput, i};
     for (size_t d = 0; d < equation_.inputs[i].size(); ++d) {
       const Label l = equation_.inputs[i][d];
       const int64_t stride = ctx_.inputs[i].dims[d] == 1 ? 0 : operand.strides[d];
@@ -162,7 +162,7 @@ class Builder {
 
   Term reordered(const Term& term, const Labels& order) const {
     Term out;
-    out.place = term.place;
+    out.location = term.location;
     for (Label l : order) out.add(l, term.dims[term.find(l)], term.strides[term.find(l)]);
     return out;
   }
@@ -170,7 +170,7 @@ class Builder {
   Term fresh(const Term& like) {
     Term out = like;
     out.strides = contiguous_strides(out.dims);
-    out.place = {Place::kScratch, scratch_.add(static_cast<size_t>(element_count_unchecked(out.dims)) * width())};
+    out.location = {Location::kScratch, scratch_.add(static_cast<size_t>(element_count_unchecked(out.dims)) * width())};
     return out;
   }
 
@@ -180,8 +180,8 @@ class Builder {
     const Term to = fresh(from);
     Step& step = state_.steps.emplace_back();
     step.kind = Step::kCopy;
-    step.a = from.place;
-    step.to = to.place;
+    step.a = from.location;
+    step.to = to.location;
     TREADLE_TRY(kernels::prepare_copy(&step.copy, width(), from.dims, from.strides, to.strides));
     return to;
   }
@@ -204,8 +204,8 @@ class Builder {
     const Term to = fresh(reordered(from, kept));
     Step& step = state_.steps.emplace_back();
     step.kind = Step::kReduce;
-    step.a = from.place;
-    step.to = to.place;
+    step.a = from.location;
+    step.to = to.location;
     TREADLE_TRY(kernels::prepare_reduce(&step.reduce, kernels::ReduceOp::kSum, wide_, from.dims, reduced));
     term = to;
     return {};
@@ -240,9 +240,9 @@ class Builder {
   Status multiply(const Term& a, const Term& b, const Term& out) {
     Step& step = state_.steps.emplace_back();
     step.kind = Step::kMultiply;
-    step.a = a.place;
-    step.b = b.place;
-    step.to = out.place;
+    step.a = a.location;
+    step.b = b.location;
+    step.to = out.location;
     Dims strides[2];
     for (Label l : out.labels) {
       strides[0].push_back(a.has(l) ? a.strides[a.find(l)] : 0);
@@ -293,9 +293,9 @@ class Builder {
     }
     Step& step = state_.steps.emplace_back();
     step.kind = Step::kGemm;
-    step.a = a.place;
-    step.b = b.place;
-    step.to = out.place;
+    step.a = a.location;
+    step.b = b.location;
+    step.to = out.location;
     return step.gemm.prepare(wide_, shape, stack, scratch_, ctx_.threads);
   }
 
@@ -308,14 +308,14 @@ class Builder {
       state_.wide_result = scratch_.add(state_.count * width());
     }
     const Term from = reordered(acc, equation_.output);
-    if (acc.place.kind == Place::kScratch && is_contiguous(from.dims, from.strides)) {
-      state_.steps.back().to = {Place::kResult, 0};
+    if (acc.location.kind == Location::kScratch && is_contiguous(from.dims, from.strides)) {
+      state_.steps.back().to = {Location::kResult, 0};
       return {};
     }
     Step& step = state_.steps.emplace_back();
     step.kind = Step::kCopy;
-    step.a = from.place;
-    step.to = {Place::kResult, 0};
+    step.a = from.location;
+    step.to = {Location::kResult, 0};
     return kernels::prepare_copy(&step.copy, width(), from.dims, from.strides, contiguous_strides(from.dims));
   }
 
@@ -334,12 +334,12 @@ uint32_t run_einsum(const void* state, void* const* slots, const uint32_t* opera
   const size_t inputs = s.inputs.size();
   auto* scratch = static_cast<std::byte*>(slots[operands[inputs + 1]]);
   void* out = slots[operands[inputs]];
-  auto read = [&](const Place& place) -> const void* {
-    if (place.kind == Place::kInput) return s.inputs[place.at].get(slots[operands[place.at]], scratch);
-    return scratch + place.at;
+  auto read = [&](const Location& location) -> const void* {
+    if (location.kind == Location::kInput) return s.inputs[location.at].get(slots[operands[location.at]], scratch);
+    return scratch + location.at;
   };
   for (const Step& step : s.steps) {
-    void* to = step.to.kind == Place::kScratch ? scratch + step.to.at : s.narrows ? scratch + s.wide_result : out;
+    void* to = step.to.kind == Location::kScratch ? scratch + step.to.at : s.narrows ? scratch + s.wide_result : out;
     const void* a = read(step.a);
     if (step.kind == Step::kCopy) {
       step.copy(a, to);

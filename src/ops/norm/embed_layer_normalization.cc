@@ -14,14 +14,14 @@ namespace {
 
 using fused::as_scalar;
 
-// Positions of the inputs of both forms.
-struct Places {
+// Indices of the inputs of both forms.
+struct InputIndices {
   size_t ids = 0, segment_ids = 1, words = 2, positions = 3, segments = 4, gamma = 5, beta = 6, mask = 7;
   size_t scales = 0, zero_points = 0;  // of words, positions, segments, gamma and beta; 0: none
   size_t position_ids = 8;
 
-  static constexpr Places of(bool quantized) {
-    return quantized ? Places{.scales = 8, .zero_points = 13, .position_ids = SIZE_MAX} : Places{};
+  static constexpr InputIndices of(bool quantized) {
+    return quantized ? InputIndices{.scales = 8, .zero_points = 13, .position_ids = SIZE_MAX} : InputIndices{};
   }
 };
 
@@ -44,7 +44,7 @@ Status check_ids(const InferContext& ctx, size_t i, const Shape& ids, bool may_r
                to_string(*shape), to_string(ids));
 }
 
-Status check_tables(const InferContext& ctx, const Places& at, const Dim& hidden) {
+Status check_tables(const InferContext& ctx, const InputIndices& at, const Dim& hidden) {
   for (const size_t i : {at.words, at.positions, at.segments, at.gamma, at.beta}) {
     TREADLE_TRY(check_rank(ctx, i, i < at.gamma ? 2 : 1));
     if (const Shape* shape = ctx.shape(i); shape && differ(shape->back(), hidden)) {
@@ -67,7 +67,7 @@ Status check_tables(const InferContext& ctx, const Places& at, const Dim& hidden
 
 template <bool kQuantized>
 Status infer_embedding(InferContext& ctx) {
-  constexpr Places kAt = Places::of(kQuantized);
+  constexpr InputIndices kAt = InputIndices::of(kQuantized);
   TREADLE_TRY(check_rank(ctx, kAt.ids, 2));
   const ElementType type = kQuantized ? ElementType::kFloat : ctx.element(kAt.words);
   const Shape *ids = ctx.shape(kAt.ids), *words = ctx.shape(kAt.words);
@@ -87,18 +87,18 @@ Status infer_embedding(InferContext& ctx) {
 }
 
 // Dequantises rows of a table: k counts words, positions, segments, gamma and beta.
-ir::Value* dequantized(LowerContext& ctx, const Places& at, size_t k, ir::Value* rows) {
+ir::Value* dequantized(LowerContext& ctx, const InputIndices& at, size_t k, ir::Value* rows) {
   if (at.scales == 0) return rows;
   ir::Value* scale = as_scalar(ctx, ctx.input(at.scales + k));
   return ctx.call("DequantizeLinear", {rows, scale, as_scalar(ctx, ctx.input(at.zero_points + k))});
 }
 
-ir::Value* looked_up(LowerContext& ctx, const Places& at, size_t k, size_t table, size_t ids) {
+ir::Value* looked_up(LowerContext& ctx, const InputIndices& at, size_t k, size_t table, size_t ids) {
   return dequantized(ctx, at, k, ctx.call("Gather", {ctx.input(table), ctx.input(ids)}));
 }
 
 // For each entry, how many elements of the mask are 1.
-ir::Value* mask_index(LowerContext& ctx, const Places& at) {
+ir::Value* mask_index(LowerContext& ctx, const InputIndices& at) {
   const auto to = ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt32));
   ir::Value* kept = ctx.call("Sub", {ctx.input(at.ids), ctx.input(at.ids)});
   if (ctx.has_input(at.mask)) {
@@ -109,7 +109,7 @@ ir::Value* mask_index(LowerContext& ctx, const Places& at) {
 
 template <bool kQuantized>
 Status lower_embedding(LowerContext& ctx) {
-  constexpr Places kAt = Places::of(kQuantized);
+  constexpr InputIndices kAt = InputIndices::of(kQuantized);
   ir::Value* x = looked_up(ctx, kAt, 0, kAt.words, kAt.ids);
   ir::Value* positions;
   if (ctx.has_input(kAt.position_ids)) {
@@ -136,7 +136,7 @@ Status lower_embedding(LowerContext& ctx) {
 // Batch entries: words, segments and masks, and positions unless they are the same for all entries.
 template <bool kQuantized>
 Status embedding_axes(AxisContext& c) {
-  constexpr Places kAt = Places::of(kQuantized);
+  constexpr InputIndices kAt = InputIndices::of(kQuantized);
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.present(i)) continue;
     const bool of_entries = i == kAt.ids || i == kAt.segment_ids || i == kAt.mask || i == kAt.position_ids;

@@ -7,16 +7,16 @@ namespace treadle::api {
 
 // Holds the `busy` flag of a handle, if it was free.
 template <class Handle>
-class Turn {
+class BusyLock {
  public:
-  explicit Turn(Handle* handle) : handle_(handle) {
+  explicit BusyLock(Handle* handle) : handle_(handle) {
     taken_ = handle_ && !handle_->busy.exchange(true, std::memory_order_acquire);
   }
-  ~Turn() {
+  ~BusyLock() {
     if (taken_) handle_->busy.store(false, std::memory_order_release);
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  BusyLock(const BusyLock&) = delete;
+  BusyLock& operator=(const BusyLock&) = delete;
   bool is_refused() const { return handle_ && !taken_; }
 
  private:
@@ -26,9 +26,9 @@ class Turn {
 
 // Calls `body` with the contents of the handle, to change them. `name`: the argument's name.
 template <class Handle, class Held, class Body>
-treadle_status* changing(const char* name, Handle* handle, Held Handle::* held, Body&& body) {
-  const Turn turn(handle);
-  if (turn.is_refused()) return busy();
+treadle_status* with_lock(const char* name, Handle* handle, Held Handle::* held, Body&& body) {
+  const BusyLock lock(handle);
+  if (lock.is_refused()) return busy();
   return guarded([&]() -> Status {
     TREADLE_TRY(need({{name, handle}}));
     return body(handle->*held);
