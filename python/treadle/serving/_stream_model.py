@@ -141,7 +141,7 @@ class StreamModel(Model):
         await self.sockets.retire()
 
     def get_input_types(self) -> list[dict[str, Any]]:
-        """Names, datatypes and shapes of a step's inputs: without states and what is bound."""
+        """Names, datatypes and shapes of a step's inputs, without states and bound inputs."""
         return self.service.inputs()
 
     def get_output_types(self) -> list[dict[str, Any]]:
