@@ -144,7 +144,7 @@ void SetSessionGraphOptimizationLevel(OrtSessionOptions* options, GraphOptimizat
   options->level = level;
 }
 
-// Memory is planned before a run and kept for the next, whatever the setting.
+// Memory is planned before a run and kept for the next, with any setting.
 void EnableMemPattern(OrtSessionOptions* options) {
   options->memory_pattern = true;
 }

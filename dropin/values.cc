@@ -458,7 +458,7 @@ void GetValueCount(const OrtValue* value, size_t* out) {
   *out = kind == TREADLE_MAP ? 2 : treadle_sequence_size(value->handle.get());
 }
 
-// Of a map, index 0 is the keys and 1 the values.
+// Index 0 of a map is the keys, index 1 the values.
 void GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** out) {
   size_t count = 0;
   GetValueCount(value, &count);

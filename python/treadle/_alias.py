@@ -24,7 +24,7 @@ ONNXRUNTIME_VERSION: str = _core.onnxruntime_version()
 # by PYTHONPATH, or by the sys.path that multiprocessing hands on.
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_onnxruntime")
 
-# onnxruntime's modules of onnx.backend, and what they call the two classes of treadle.backend, which needs onnx.
+# onnxruntime's modules for onnx.backend, and their names of the two classes of treadle.backend, which needs onnx.
 _BACKEND = {
     "onnxruntime.backend": {},
     "onnxruntime.backend.backend": {"OnnxRuntimeBackend": "Backend"},
@@ -99,13 +99,13 @@ def _module(name: str, doc: str, contents: dict[str, Any], folders: list[str] | 
 
 def _reach_started_processes() -> None:
     if _FOLDER not in sys.path:
-        sys.path.insert(1, _FOLDER)  # after the folder of the program, before what is installed
+        sys.path.insert(1, _FOLDER)  # after the folder of the program, before installed packages
     inherited = os.environ.get("PYTHONPATH")
     if _FOLDER not in (inherited or "").split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join([_FOLDER, inherited] if inherited else [_FOLDER])
 
 
-# What onnxruntime says of itself, beside its functions and classes.
+# The constants of onnxruntime's module.
 _ABOUT = {
     "__version__": ONNXRUNTIME_VERSION,
     "version": ONNXRUNTIME_VERSION,

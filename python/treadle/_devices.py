@@ -321,7 +321,7 @@ class OrtArenaCfg:
     initial_growth_chunk_size_bytes: int
     max_power_of_two_extend_bytes: int
 
-    # In order; 0 bytes is no limit of memory, and -1 what the allocator thinks right.
+    # In order. 0 bytes: no limit of memory; -1: the allocator's own choice.
     _DEFAULTS = {
         "max_mem": 0,
         "arena_extend_strategy": -1,
@@ -407,7 +407,7 @@ class OrtEpAssignedSubgraph(NamedTuple):
         return list(self.nodes)
 
 
-# The words of /proc/cpuinfo, and what the vendors call themselves and are on PCI.
+# For each vendor in /proc/cpuinfo, its name and its number on PCI.
 _VENDORS = {"AuthenticAMD": ("AMD", 0x1022), "GenuineIntel": ("Intel", 0x8086)}
 
 

@@ -220,7 +220,8 @@ def _quantize_rows(apart: int, call: _Call) -> bool:
     return call.symmetric
 
 
-# By kind (0: FP4, 1: NF4) the least weights, of those divided by the block's largest, that have the next code, and the codes.
+# For each kind (0: FP4, 1: NF4): the least normalised weight of each next code, and the codes. A weight is normalised by
+# the largest of its block.
 _FP4_STEPS = (0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333)
 _FP4_CODES = np.array([0, 1, 6, 7, 4, 5, 2, 3], np.uint8)
 _NF4_STEPS = (

@@ -90,11 +90,11 @@ _RUN: dict[str, _Option] = {
 }
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
-# Where the weights of the model at optimized_model_filepath go, beside it, and how large they are at least.
+# The file beside optimized_model_filepath that gets the weights, and the least size of a weight that goes there.
 _WEIGHTS_FILE = "session.optimized_model_external_initializers_file_name"
 _WEIGHTS_SIZE = "session.optimized_model_external_initializers_min_size_in_bytes"
 _ASSIGNMENT = "session.record_ep_graph_assignment_info"
-# Entries of onnxruntime's that have an effect in Python. Of others the extension knows which say nothing.
+# onnxruntime's entries that have an effect in Python. The extension knows which of the others need no warning.
 _ENTRIES = (_FOLDER, _ASSIGNMENT, _WEIGHTS_FILE, _WEIGHTS_SIZE)
 
 
@@ -121,7 +121,7 @@ def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hin
 # Whether the body of a Loop without cond ends the Loop, where the options do not say it: _alias.install sets "obeyed".
 default_loop_condition = "ignored"
 
-# What set_global_thread_pool_sizes was given; None before.
+# The argument of set_global_thread_pool_sizes; None before the call.
 _global_threads: int | None = None
 
 
@@ -356,7 +356,7 @@ def _limit(name: str, value: Any) -> Any:
     return value
 
 
-# What limits a run, by the names that they are kept under.
+# The limits of a run, by the names of their attributes.
 _LIMITS = {"time": "time_limit", "iterations": "iteration_limit", "memory": "memory_limit"}
 
 

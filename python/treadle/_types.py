@@ -32,19 +32,19 @@ class Serializable(Protocol):
 # A message whose type the result has as well.
 Message = TypeVar("Message", bound=Serializable)
 
-# What a caller calls the streams of a pool by.
+# The name of a stream of a pool.
 Key = TypeVar("Key", bound=Hashable)
 
 # The path of a model, or the bytes of one.
 PathOrBytes: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
 
-# What an input may be given as. None is an empty optional; sequences hold values, dicts are maps.
+# The types that an input may have. None is an empty optional; sequences hold values, dicts are maps.
 InputValue: TypeAlias = (
     ArrayLike | SupportsDLPack | None | Sequence["InputValue"] | Mapping[str, "InputValue"] | Mapping[int, "InputValue"]
 )
 
-# What an output is: nearly always an array, which is what checkers hold uses against. A sequence is a list, a map is a
-# dict, an empty optional is None: only the model says which, so `Any` lets programs that know their model use them.
+# The types of an output. Nearly always it is an array, so type checkers check uses as of an array. A sequence is a list, a
+# map is a dict, an empty optional is None; only the model says which, so `Any` permits these uses.
 OutputValue: TypeAlias = NDArray[Any] | Any
 
 # An element type: ONNX's number of it, or anything that numpy takes for one.
@@ -65,7 +65,7 @@ class OtherKeywords(TypedDict, total=False):
 class NodeTime(TypedDict):
     """The time of one node in a profile: the median over its runs, without interrupted runs."""
 
-    node: str  # its name; empty for what lies around nodes
+    node: str  # its name; empty for work outside of nodes
     op: str
     loop: str  # that it stands in; empty outside of loops
     is_glue: bool  # copies, jumps and back edges

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TENSOR, _SEQUENCE = 1, 2
 _STRING, _BOOL = 8, 9
-# Element types whose elements numpy does not hold as the engine does: strings, and what is narrower than a byte.
+# Element types that numpy stores in another layout than the engine: strings, and types narrower than a byte.
 _NOT_BY_BYTES = frozenset((_STRING, 21, 22, 23, 25, 26, 27, 28))
 
 
@@ -36,7 +36,7 @@ class OrtValue:
 
     def __init__(self, value: _core.Value | OrtValue, numpy_obj: object = None, session: object = None) -> None:
         self._value: _core.Value = value._value if isinstance(value, OrtValue) else value
-        # What the memory belongs to, where the value itself does not know.
+        # The owners of the memory, if the value itself keeps no reference to them.
         self._owners = (numpy_obj, session)
 
     @property

@@ -16,8 +16,8 @@ void append(std::string& id, uint32_t number) {
   id.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Leaves out what may differ between two calls on one machine: EBX has the number of the current core in leaf 1, and a
-// varying size in leaf 13.
+// Leaves out bits that may differ between two calls on one machine: EBX has the number of the current core in leaf 1,
+// and a varying size in leaf 13.
 void append_leaf(std::string& id, uint32_t leaf, uint32_t subleaf) {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(leaf, subleaf, &a, &b, &c, &d)) return append(id, 0);

@@ -248,7 +248,7 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
-// All checks but those of types.
+// All checks except checks of types.
 Report check_structure(const wire::ModelProto& model, const wire::MappedFile* file, const CheckOptions& options,
                        model::NameUses* uses = nullptr) {
   Report report;

@@ -1,4 +1,4 @@
-// What happens before the interpreter runs, and after.
+// The work before and after the interpreter runs.
 #include "run/context.h"
 
 #include "base/thread_pool.h"

@@ -164,7 +164,7 @@ NativeCode::~NativeCode() {
   if (memory_) munmap(memory_, size_);
 }
 
-// --- what native code calls, and calling it --------------------------------------------------------------------------
+// --- callbacks of native code, and calls of native code --------------------------------------------------------------
 
 struct NativeHostFunctions {
   // Keeps errors and exceptions in the Trips: exceptions cannot pass through native code.

@@ -22,7 +22,7 @@ int64_t iterations(const Pipeline& pipeline) {
 
 }  // namespace
 
-// --- who works on what -----------------------------------------------------------------------------------------------
+// --- choice of the next strip of a stage -----------------------------------------------------------------------------
 
 void PipelineRun::begin() {
   for (size_t s = 0; s < count_; ++s) {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Streams that a pool runs together at most: more rows wait until one has ended.
 _STREAMS = 256
-# Elements that one push takes of all its streams together: what a run needs of memory does not grow with a recording.
+# The most elements that one push takes of all its streams together, so that memory does not grow with a recording.
 _BLOCK = 1 << 18
 
 
@@ -217,7 +217,7 @@ class _Pass:
         for field, time in zip(self._runner.inputs, self._runner.time, strict=True):
             part = self._signals[row][field.name][(slice(None),) * time + (slice(begin, begin + block),)]
             hop = self._runner.hop
-            # What a flush does, in the company of the other streams: zeros fill up the last hop.
+            # Pads the last hop with zeros, as a flush would, so that the stream still runs together with the others.
             if hop and left <= block and left % hop:
                 part = np.pad(part, [(0, hop - left % hop) if axis == time else (0, 0) for axis in range(part.ndim)])
             chunk[field.name] = part

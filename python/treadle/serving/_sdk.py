@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 # pyright: reportMissingImports=false
-# What is imported is described in _sdk.pyi.
+# _sdk.pyi has the types of the imports.
 _argv, sys.argv = sys.argv, sys.argv[:1]
 try:
     import grpc

@@ -122,8 +122,8 @@ class Server:
             loop.add_signal_handler(number, self.end)
         rpc = await self._start_grpc()
         self._tasks: set[asyncio.Task[None]] = set()
-        # What the packages have made lives as long as the process. Each full collection of garbage would go through all
-        # of it: 75 to 90 ms, about once a second under load.
+        # Objects of the imported packages live as long as the process. Each full garbage collection would walk them all:
+        # 75 to 90 ms, about once a second under load.
         gc.collect()
         gc.freeze()
         try:

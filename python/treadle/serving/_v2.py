@@ -41,7 +41,7 @@ class Request:
     parameters: Parameters = field(default_factory=dict)
     outputs: dict[str, bool] | None = None
     id: str = ""
-    binary: bool = False  # what outputs are where nothing is said of them
+    binary: bool = False  # the form of outputs whose request does not choose one
 
 
 @dataclass(slots=True)

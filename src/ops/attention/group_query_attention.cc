@@ -13,7 +13,7 @@ namespace treadle::attention {
 
 namespace {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 enum GroupInput : size_t {
   kQ,

@@ -4,7 +4,7 @@
 
 namespace treadle::attention {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 namespace {
 

@@ -13,7 +13,7 @@ namespace treadle::attention {
 
 namespace {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 ir::Value* as_int32(LowerContext& ctx, ir::Value* v) {
   return cast(ctx, v, ElementType::kInt64, ElementType::kInt32);

@@ -13,7 +13,7 @@ namespace treadle::attention {
 
 namespace {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 // The first inputs of all forms.
 enum ProjectedInput : size_t { kInput, kWeights, kBias };

@@ -14,7 +14,7 @@ namespace treadle::attention {
 
 namespace {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 enum RotaryInput : size_t { kData, kPositions, kCos, kSin };
 

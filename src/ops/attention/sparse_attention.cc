@@ -12,7 +12,7 @@ namespace treadle::attention {
 
 namespace {
 
-using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
+using namespace fused;  // NOLINT(google-build-using-namespace): helpers of lowerings
 
 enum SparseInput : size_t { kQ, kK, kV, kPastK, kPastV, kRows, kColumns, kTotal, kLengths, kCos, kSin };
 

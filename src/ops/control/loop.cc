@@ -106,7 +106,8 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
   return least && *least >= 0 ? count : max(count, 0);
 }
 
-// Types in the first iteration: counter, condition, states. Counter and condition are scalars, whatever M and cond are.
+// Types in the first iteration: counter, condition, states. Counter and condition are scalars, for any shapes of M and
+// cond.
 Result<std::vector<Type>> first_trip(const InferContext& ctx) {
   std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
   const size_t first = before_states(Control::kLoop, ctx.version()).inputs;

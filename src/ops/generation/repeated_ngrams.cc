@@ -68,7 +68,7 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
 Status prepare_blocked(PrepareContext& ctx) {
   const Dims &tokens = ctx.inputs[0].dims, &scores = ctx.inputs[1].dims;
   auto* s = ctx.make_state<Blocked>();
-  // An n-gram that is longer than the rows repeats nowhere, whatever its length.
+  // An n-gram that is longer than the rows repeats nowhere.
   *s = {scores[0], tokens[1], scores[1], std::min(ctx.attributes().get_int("ngram_size"), tokens[1] + 1)};
   const int64_t places = s->rows * std::max<int64_t>(s->length - s->n + 1, 0);
   ctx.cost_ns = kTokenNs * static_cast<double>(places) * static_cast<double>(s->n);

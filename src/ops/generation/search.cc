@@ -78,7 +78,7 @@ Value* Search::empty_past() {
   return filled(0, form_.element, shape);
 }
 
-// Positions count the tokens that are not padding, whatever the mask says. Padding is at position 0.
+// Positions count the tokens that are not padding; the mask has no effect. Padding is at position 0.
 Values Search::start_decoder(Value* tokens, Feeds& feeds) {
   Value* ones = ctx_.call("Cast", {is_text(tokens)}, {to_type(ElementType::kInt32)});
   feeds.mask = has(at_.attention_mask) ? spread(ctx_.input(at_.attention_mask)) : ones;

@@ -31,7 +31,7 @@ struct Costs {
   int64_t rows, columns;
 };
 
-// The last step of the cheapest path to each element. Of equal paths, the one from the left is taken.
+// The last step of the cheapest path to each element. Among equal paths, the one from the left is taken.
 bool find_steps(const Costs& costs, CountedVector<Step>& steps) {
   constexpr float kNone = std::numeric_limits<float>::infinity();
   // Costs of the paths to the elements of the row above, with one element in front, and of this row.

@@ -110,7 +110,7 @@ struct SvmBase {
       return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
     }
     supports = static_cast<size_t>(support_count);
-    if (!supports) kernel = {};  // a linear machine, whatever kernel the attributes name
+    if (!supports) kernel = {};  // a linear machine; the attribute with the kernel's name has no effect
     const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
     count = supports ? supports : rows;
     if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
