@@ -224,8 +224,7 @@ typename S::List split_unevenly(S& s, const typename S::Size& size, int64_t part
   typename S::List sizes;
   for (int64_t i = 0; i < parts; ++i) {
     const Size left = s.max(s.sub(size, s.mul(part, s.number(i))), s.number(0));
-    const bool is_whole = i == 0 || (S::kSymbolic && i + 1 < parts);
-    sizes.push_back(is_whole ? part : i + 1 == parts ? left : s.min(part, left));
+    sizes.push_back(i == 0 ? part : i + 1 == parts ? left : s.min(part, left));
   }
   return sizes;
 }
