@@ -136,7 +136,7 @@ bool reshape(S& s, const typename S::List* in, bool zero_is_size, typename S::Li
       return false;
     }
     has_rest = s.either(has_rest, is_rest[d]);
-    size = s.stated(size);
+    size = s.select(keeps, size, s.stated(size));
   }
   return !in || take_rest(s, *in, is_rest, has_rest, sizes);
 }

@@ -88,7 +88,7 @@ class DimSizes {
   static Dim ceil_div(const Dim& a, const Dim& b) { return treadle::ceil_div(a, b); }
   static Dim min(const Dim& a, const Dim& b);
   static Dim max(const Dim& a, const Dim& b);
-  static const Dim& select(Truth truth, const Dim& yes, const Dim& no) { return truth ? yes : no; }
+  static Dim select(Truth truth, const Dim& yes, const Dim& no) { return truth ? yes : no; }
   static Dim from_front(const Dim& bound, const Dim& size);
   // A size that a model states: unknown where it may turn out to be -1.
   static Dim stated(const Dim& size) { return size.lower_bound().value_or(-1) < 0 ? Dim() : size; }

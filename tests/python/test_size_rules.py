@@ -243,6 +243,18 @@ def test_symbols(rule):
     assert stated > DRAWS // 2
 
 
+def test_a_size_that_reshape_keeps():
+    """What it keeps stays the symbol that it is, even one that no rule knows to be positive."""
+    text = b"""<ir_version: 9, opset_import: ["" : 18]> g (float[2,3,n] x) => (int64 count)
+        <int64[4] kept = {0, 3, 0, 1}> {
+          pooled = AveragePool <kernel_shape = [3]> (x)
+          y = Reshape(pooled, kept)
+          count = Size(y) }"""
+    model = onnx.load_from_string(treadle.infer_shapes(text))
+    y = next(value for value in model.graph.value_info if value.name == "y")
+    assert [d.dim_param or d.dim_value for d in y.type.tensor_type.shape.dim] == [2, 3, "n-2", 1]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_numbers(rule):
     """Sizes and contents of nodes that are planned, and an error where numpy has one."""
