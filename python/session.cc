@@ -183,7 +183,7 @@ treadle_status* Session::call(const treadle_run_options* options, const Feeds& f
                                       feeds.names.size(), names, wanted.size(), outputs, &profile);
 }
 
-void Session::tell_recorder(treadle_profile* profile) const {
+void Session::report_to_recorder(treadle_profile* profile) const {
   const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> owned(profile, treadle_profile_free);
   if (!recorder_) return;  // another thread has ended the recording meanwhile
   py::call(recorder_, take_text(treadle_profile_kernels(profile, recording_since_ns_)).get());
@@ -205,7 +205,7 @@ py::Object Session::run(PyObject* names, PyObject* feed, PyObject* options) cons
   const treadle_run_options* run_options = run_options_of(options);
   treadle_profile* profile = nullptr;
   call_run([&] { return call(run_options, feeds, wanted, outputs.data(), profile); });
-  if (profile) tell_recorder(profile);
+  if (profile) report_to_recorder(profile);
   py::Object results = py::new_list(count);
   for (size_t i = 0; i < count; ++i) py::set_item(results, i, outputs.to_python(i));
   return results;
@@ -230,7 +230,7 @@ py::Object Session::run_values(PyObject* names, PyObject* feed, const std::vecto
     if (!ours) check(treadle_value_copy(handles[i], &copy));
     py::set_item(results, i, to(Value{Owned<treadle_value>(ours ? handles[i] : copy)}));
   }
-  if (profile) tell_recorder(profile);
+  if (profile) report_to_recorder(profile);
   return results;
 }
 

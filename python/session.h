@@ -172,7 +172,7 @@ class Session {
   // With a recorder, runs are recorded, and the recorder gets their nodes.
   treadle_status* call(const treadle_run_options* options, const Feeds& feeds, const std::vector<const char*>& wanted,
                        treadle_value** outputs, treadle_profile*& profile) const;
-  void tell_recorder(treadle_profile* profile) const;
+  void report_to_recorder(treadle_profile* profile) const;
 
   py::Object recorder_;
   int64_t recording_since_ns_ = 0;  // of the steady clock

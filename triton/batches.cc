@@ -75,7 +75,8 @@ std::vector<const char*> Batches::wanted(const Group& group) const {
   for (const Config::Tensor& output : model_.config.outputs) {
     const bool is_state =
         std::ranges::find(model_.config.states, output.name, &Config::State::output) != model_.config.states.end();
-    if (is_state || std::ranges::none_of(group, [&](const Part& p) { return p.work->asks_for(output.name); })) continue;
+    if (is_state || std::ranges::none_of(group, [&](const Part& p) { return p.work->requests_output(output.name); }))
+      continue;
     names.push_back(output.name.c_str());
   }
   return names;
@@ -120,7 +121,7 @@ void Batches::respond(Part& part, const std::vector<const char*>& names, const s
     for (size_t i = 0; i < results.size(); ++i) {
       const treadle_value* value = results[i].get();
       const bool is_state = i < model_.config.states.size();
-      const bool is_asked = part.work->asks_for(names[i]);
+      const bool is_asked = part.work->requests_output(names[i]);
       if (results[i].kind() == TREADLE_NONE || (!is_state && !is_asked)) continue;
       const int64_t* dims = treadle_tensor_dims(value);
       Output output(names[i], value, std::vector<int64_t>(dims, dims + treadle_tensor_rank(value)));

@@ -302,7 +302,7 @@ void Sequences::flush(Step& step) {
 void Sequences::finish(Step& step) {
   Work& work = *step.work;
   try {
-    if (!work.failure && work.asks_for(kSnapshot)) {
+    if (!work.failure && work.requests_output(kSnapshot)) {
       step.snapshot = pool_.fork(step.live->id).save();
       metrics_.count(Measure::kSnapshots);
     }
@@ -328,12 +328,12 @@ void Sequences::respond(Step& step) {
   answer(*step.work, [&](TRITONBACKEND_Response* response) {
     for (size_t i = 0; i < output_names_.size(); ++i) {
       const treadle::Value& value = step.results[i];
-      if (value.kind() == TREADLE_NONE || !step.work->asks_for(output_names_[i])) continue;
+      if (value.kind() == TREADLE_NONE || !step.work->requests_output(output_names_[i])) continue;
       const bool is_tensor = value.kind() == TREADLE_TENSOR;
       add_output(response, {output_names_[i].c_str(), value.get(),
                             is_tensor ? dims_on_wire(i, value.get()) : std::vector<int64_t>()});
     }
-    if (!step.work->asks_for(kSnapshot)) return;
+    if (!step.work->requests_output(kSnapshot)) return;
     std::vector<int64_t> dims = {static_cast<int64_t>(step.snapshot.size())};
     if (model_.config.max_batch > 0) dims.insert(dims.begin(), 1);
     add_bytes(response, kSnapshot, step.snapshot, dims);

@@ -41,7 +41,7 @@ const Arrived* Work::input(std::string_view name) const {
   return found == inputs.end() ? nullptr : &*found;
 }
 
-bool Work::asks_for(std::string_view output) const {
+bool Work::requests_output(std::string_view output) const {
   return std::ranges::find(asked, output) != asked.end();
 }
 

@@ -18,7 +18,7 @@ struct Work {
   explicit Work(TRITONBACKEND_Request* arrived);
 
   const Arrived* input(std::string_view name) const;
-  bool asks_for(std::string_view output) const;
+  bool requests_output(std::string_view output) const;
 
   TRITONBACKEND_Request* request;
   std::vector<Arrived> inputs;

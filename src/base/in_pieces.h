@@ -15,7 +15,7 @@ namespace treadle {
 // loops. False: the work was told to stop before the end, or fn returned false.
 template <class Fn>
 bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
-  const auto goes_on_after = [&](int64_t begin, int64_t end) {
+  const auto run_piece = [&](int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<std::invoke_result_t<Fn&, int64_t, int64_t>, bool>) {
       if (!fn(begin, end)) return false;
     } else {
@@ -23,12 +23,12 @@ bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
     }
     return !stop.after(ns_per_unit * static_cast<double>(end - begin));
   };
-  if (ns_per_unit * static_cast<double>(units) <= kShortNs) return units <= 0 || goes_on_after(0, units);
+  if (ns_per_unit * static_cast<double>(units) <= kShortNs) return units <= 0 || run_piece(0, units);
   Pace pace(kStopCheckNs / ns_per_unit);
   for (int64_t begin = 0; begin < units;) {
     const auto piece = static_cast<int64_t>(std::clamp(pace.next(), 1.0, 1e15));
     const int64_t end = units - begin > piece ? begin + piece : units;
-    if (!goes_on_after(begin, end)) return false;
+    if (!run_piece(begin, end)) return false;
     if (end < units) pace.done(static_cast<double>(end - begin));
     begin = end;
   }

@@ -80,8 +80,8 @@ Result<std::vector<Type>> Inference::Bodies::infer_trips(ir::Region& body, std::
   find_least_sizes(inputs, first, states);
   for (;;) {
     start_trip(body, inputs);
-    if (is_loop(node_)) TREADLE_TRY(know_constant_states());
-    if (!trip.empty()) know_loop_inputs(trip);
+    if (is_loop(node_)) TREADLE_TRY(share_facts_of_constant_states());
+    if (!trip.empty()) set_loop_input_facts(trip);
     TREADLE_TRY(driver_.infer(body));
     TREADLE_ASSIGN(const bool settled, unite_states(body, inputs, states));
     if (settled && keep_least_sizes(body, inputs)) break;
@@ -131,7 +131,7 @@ bool Inference::Bodies::keep_least_sizes(const ir::Region& body, const std::vect
 }
 
 // A state that no iteration changes keeps its initial value.
-Status Inference::Bodies::know_constant_states() {
+Status Inference::Bodies::share_facts_of_constant_states() {
   const bool has_batch = node_.op->control == Control::kScan && node_.version->since < 9;
   if (has_batch || !driver_.options_.propagate) return {};
   TREADLE_ASSIGN(const LoopView loop, LoopView::read(node_));
@@ -143,7 +143,7 @@ Status Inference::Bodies::know_constant_states() {
 }
 
 // The counter is a symbol. The condition is true in every iteration.
-void Inference::Bodies::know_loop_inputs(const std::string& trip) {
+void Inference::Bodies::set_loop_input_facts(const std::string& trip) {
   const LoopView loop(node_);
   driver_.set_symbols(loop.counter(), {Dim::symbol(trip)});
   const Type& condition = loop.condition_before()->type;

@@ -32,8 +32,8 @@ class Inference::Bodies final : public BodyInference {
   void find_least_sizes(const std::vector<Type>& initial, size_t first, size_t states);
   // False: some least sizes did not hold, and were dropped.
   bool keep_least_sizes(const ir::Region& body, const std::vector<Type>& inputs);
-  Status know_constant_states();
-  void know_loop_inputs(const std::string& trip);
+  Status share_facts_of_constant_states();
+  void set_loop_input_facts(const std::string& trip);
   Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t states);
   // Fills sizes that unite() gave up with those of the input's declaration. A hint that turns out to be wrong is
   // dropped, so the fixed point is reached.

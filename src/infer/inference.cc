@@ -138,12 +138,12 @@ Status Inference::infer(ir::Region& region) {
     Status status = infer(*node);
     if (status.ok()) continue;
     if (!options_.fails_late || status.code() == Code::kCancelled) return status;
-    know_nothing(*node);
+    set_unknown(*node);
   }
   return {};
 }
 
-void Inference::know_nothing(ir::Node& node) {
+void Inference::set_unknown(ir::Node& node) {
   for (ir::Value* out : node.outputs) {
     if (!out) continue;
     forget(out);

@@ -114,7 +114,7 @@ class Inference {
   Status infer_node(ir::Node& node);
   void infer_unreached(ir::Node& node);
   bool waits_for_run(ir::Node& node, const Status& status);
-  void know_nothing(ir::Node& node);
+  void set_unknown(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
   // Infers a branch that is not taken: reports show its types, but its sizes need not fit.
   void infer_leniently(ir::Region& region);

@@ -48,7 +48,7 @@ void reshape_input(ir::Graph& graph, ir::Region& body, size_t i, const Opsets& o
 
 }  // namespace
 
-void Importer::settle_loop(ir::Node& loop, const ImportTarget& target) {
+void Importer::import_loop_conditions(ir::Node& loop, const ImportTarget& target) {
   if (options_.as_onnx) return;
   if (options_.obey_loop_conditions && loop.inputs.size() > 1 && !loop.inputs[1]) {
     const std::string name = fmt::format("{}:cond", loop.name.view());

@@ -172,7 +172,7 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
   made->output_count = static_cast<uint32_t>(node.outputs.size());  // `parse` may ask for it
   TREADLE_TRY(import_attributes(node, made, target));
   made->output_count = 0;
-  if (made->op->control == Control::kLoop) settle_loop(*made, target);
+  if (made->op->control == Control::kLoop) import_loop_conditions(*made, target);
   TREADLE_TRY(define_outputs(node, made, target));
   return check_argument_rules(*made);
 }

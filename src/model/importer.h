@@ -163,7 +163,7 @@ class Importer {
   Status read_attributes(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, ImportTarget& target);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
-  void settle_loop(ir::Node& loop, const ImportTarget& target);  // import_loop.cc
+  void import_loop_conditions(ir::Node& loop, const ImportTarget& target);  // import_loop.cc
   Status define_outputs(const wire::NodeProto& proto, ir::Node* node, ImportTarget& target);
   Status find_operator(const wire::NodeProto& node, const ImportTarget& target, const OpDef*& op,
                        const OpVersion*& version);

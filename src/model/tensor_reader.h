@@ -42,7 +42,7 @@ class TensorReader {
   void copy_contents() { copies_ = true; }
   // Gives further copies memory of their own, which may be written to. Otherwise copies may be shared
   // (type/shared_tensor.h).
-  void own_copies() { shares_ = false; }
+  void unshare_copies() { shares_ = false; }
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);

@@ -271,7 +271,7 @@ Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const
 
 Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type) {
   TensorReader tensors(file, file->data_folders());
-  tensors.own_copies();
+  tensors.unshare_copies();
   tensors.copy_contents();
   auto value = read_value(file, type, tensors);
   TREADLE_TRY(tensors.unchanged());

@@ -126,7 +126,7 @@ Status Context::enter_loop(const Instruction*& in) {
   TREADLE_TRY(trips_.begin_loop(index, runs));
   in = runs ? in + 1 : target_of(*in);
   if (kProfiled || !runs) return {};
-  TREADLE_TRY(trips_.ask_for_native(index, in));
+  TREADLE_TRY(trips_.request_native(index, in));
   return trips_.run(index, polls_.budget(), in);
 }
 
@@ -136,7 +136,7 @@ Status Context::end_trip(const Instruction*& in) {
   bool again = false;
   TREADLE_TRY(trips_.take_edge(index, again));
   in = again ? target_of(*in) : in + 1;
-  if (kProfiled || !again || !trips_.goes_native(index, polls_.budget().units)) return {};
+  if (kProfiled || !again || !trips_.switches_to_native(index, polls_.budget().units)) return {};
   return trips_.run(index, polls_.budget(), in);
 }
 
@@ -159,7 +159,7 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
     return {};
   }
   in = body;
-  if (kProfiled || !trips_.goes_native(index, budget.units)) return {};
+  if (kProfiled || !trips_.switches_to_native(index, budget.units)) return {};
   const Instruction* next = in;
   Status status = trips_.run(index, budget, next);
   in = next;

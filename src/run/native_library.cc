@@ -154,7 +154,7 @@ std::string why_not_whole(const std::string& path) {
   return why.empty() ? why : path + " " + why;
 }
 
-InstalledCompiler look_at_compiler() {
+InstalledCompiler find_installed_compiler() {
   InstalledCompiler found;
   const std::vector<std::string> places = libraries();
   if (places.empty()) found.another_version = another_version();

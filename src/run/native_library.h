@@ -15,7 +15,7 @@ struct InstalledCompiler {
   std::string damage;           // why it cannot be loaded
   std::string another_version;  // it belongs to another version of treadle
 };
-InstalledCompiler look_at_compiler();
+InstalledCompiler find_installed_compiler();
 
 // Calls compiler.compile() on a thread of its own. The whole stack of the thread exists before it is used, and its
 // thread-local variables are made while failure can still be reported. False: `why` gives the reason. Errors:

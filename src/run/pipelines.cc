@@ -115,8 +115,8 @@ Status Pipelines::run(uint32_t index, bool& done) {
   if (!run_aside(pipeline.before)) return {};
   at.begin();
   at.status = Status();
-  at.told = 0;
-  polls_.progress().begin(at.told, iterations(pipeline), pipeline.last);
+  at.reported = 0;
+  polls_.progress().begin(at.reported, iterations(pipeline), pipeline.last);
   const int threads = std::min(thread_limit(), static_cast<int>(pipeline.stages.size()));
   struct Call {
     Pipelines* pipelines;
@@ -193,7 +193,7 @@ void Pipelines::take_blocks(uint32_t index, int worker) {
 }
 
 Status Pipelines::poll(PipelineRun& at) {
-  if (polls_.progress().is_told()) at.told = at.made();
+  if (polls_.progress().has_listener()) at.reported = at.made();
   return polls_.poll();
 }
 

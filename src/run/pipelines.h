@@ -40,9 +40,9 @@ class PipelineRun {
 
   TeamTrial trial{true};  // whether the pipeline pays
   std::chrono::steady_clock::time_point since;
-  bool tells = false;  // whether the time of this run says something about the way in which it ran
-  Status status;       // error of the calling thread that ends the run
-  int64_t told = 0;    // made(), as of the last poll
+  bool tells = false;    // whether the time of this run says something about the way in which it ran
+  Status status;         // error of the calling thread that ends the run
+  int64_t reported = 0;  // made(), as of the last poll
 
  private:
   struct alignas(64) Stage {

@@ -21,24 +21,24 @@ const RunOptions& Progress::begin_run(const RunOptions& options) {
   ended_ = 0;
   end_ = 0;
   if (!options.progress) {
-    told_.progress = nullptr;
+    caller_.progress = nullptr;
     return options;  // NOLINT(bugprone-return-const-ref-from-parameter): the caller hands it on at once
   }
   next_ = {};
-  told_ = asking_ = options;
-  asking_.interrupted = ask;
-  asking_.interrupted_context = this;
-  return asking_;
+  caller_ = watched_ = options;
+  watched_.interrupted = report;
+  watched_.interrupted_context = this;
+  return watched_;
 }
 
-bool Progress::ask(void* progress) {
+bool Progress::report(void* progress) {
   Progress& self = *static_cast<Progress*>(progress);
-  const RunOptions& told = self.told_;
-  if (told.interrupted && told.interrupted(told.interrupted_context)) return true;
+  const RunOptions& caller = self.caller_;
+  if (caller.interrupted && caller.interrupted(caller.interrupted_context)) return true;
   const auto now = Limits::Clock::now();
   if (now < self.next_) return false;
-  self.next_ = now + kBetweenTellings;
-  return told.progress(told.progress_context, self.done(), self.total());
+  self.next_ = now + kReportInterval;
+  return caller.progress(caller.progress_context, self.done(), self.total());
 }
 
 int64_t Progress::total() const {
@@ -51,8 +51,8 @@ int64_t Progress::total() const {
   return sum;
 }
 
-Status Progress::tell_end() const {
-  if (!told_.progress(told_.progress_context, done(), done())) return {};
+Status Progress::report_end() const {
+  if (!caller_.progress(caller_.progress_context, done(), done())) return {};
   return error(Code::kCancelled, "the run was interrupted");
 }
 

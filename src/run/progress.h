@@ -14,7 +14,7 @@
 namespace treadle::run {
 
 // Often enough for a progress bar. Taking Python's lock this often costs no noticeable time.
-inline constexpr auto kBetweenTellings = std::chrono::milliseconds(50);
+inline constexpr auto kReportInterval = std::chrono::milliseconds(50);
 
 class Progress {
  public:
@@ -46,19 +46,19 @@ class Progress {
   }
   // Ends the run. After success the caller's function is called in any case. Errors: `status`; kCancelled if that
   // function cancels.
-  Status finish(Status status) const { return is_told() && status.ok() ? tell_end() : std::move(status); }
+  Status finish(Status status) const { return has_listener() && status.ok() ? report_end() : std::move(status); }
 
-  bool is_told() const { return told_.progress != nullptr; }
+  bool has_listener() const { return caller_.progress != nullptr; }
   int64_t done() const { return ended_ + (made_ ? *made_ : 0); }
   int64_t total() const;  // -1: not known
 
  private:
-  static bool ask(void* progress);
-  Status tell_end() const;
+  static bool report(void* progress);
+  Status report_end() const;
 
   const plan::Program* program_;
-  RunOptions told_;  // the caller's options if it has a progress function
-  RunOptions asking_;
+  RunOptions caller_;   // the caller's options if it has a progress function
+  RunOptions watched_;  // the same options, with report() as their interrupt
   Limits::Clock::time_point next_;
   const int64_t* made_ = nullptr;  // iteration count of the loops that run
   int64_t total_ = 0;

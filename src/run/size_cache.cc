@@ -65,7 +65,7 @@ uint64_t SizeCache::digest_of_sizes(const DynamicNode& node) const {
   return digest.value();
 }
 
-bool SizeCache::lies_as(uint32_t s, const Operand& operand) const {
+bool SizeCache::has_layout_of(uint32_t s, const Operand& operand) const {
   if (!(frame_.handle(s).tensor().dims() == operand.dims)) return false;
   const Dims* strides = frame_.strides_of(s);
   return strides ? *strides == operand.strides : !frame_.has_layouts() || is_contiguous(operand.dims, operand.strides);
@@ -85,7 +85,7 @@ bool SizeCache::has_contents(const DynamicNode& node, const Prepared& prepared) 
 bool SizeCache::matches(const DynamicNode& node, const Prepared& prepared) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const uint32_t s = node.inputs[i];
-    if (frame_.is_handle(s) && !lies_as(s, prepared.in[i])) return false;
+    if (frame_.is_handle(s) && !has_layout_of(s, prepared.in[i])) return false;
   }
   return has_contents(node, prepared);
 }
@@ -98,7 +98,7 @@ bool SizeCache::resize(const DynamicNode& node, Prepared& prepared) {
     const Tensor& tensor = frame_.handle(s).tensor();
     Operand& in = prepared.in[i];
     if (tensor.rank() != in.rank() || tensor.type() != in.type || prepared.contents[i].defined()) return false;
-    if (lies_as(s, in)) continue;
+    if (has_layout_of(s, in)) continue;
     const Dims* strides = frame_.strides_of(s);
     in.dims = tensor.dims();
     in.strides = strides ? *strides : contiguous_strides(in.dims);

@@ -57,7 +57,7 @@ class SizeCache {
 
   uint64_t digest_of_sizes(const plan::DynamicNode& node) const;
   bool matches(const plan::DynamicNode& node, const Prepared& prepared) const;
-  bool lies_as(uint32_t s, const Operand& operand) const;
+  bool has_layout_of(uint32_t s, const Operand& operand) const;
   bool has_contents(const plan::DynamicNode& node, const Prepared& prepared) const;
   bool resize(const plan::DynamicNode& node, Prepared& prepared);
   std::unique_ptr<Prepared> room_in(InlineCache& cache);

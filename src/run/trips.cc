@@ -31,7 +31,7 @@ Status Trips::begin_loop(uint32_t index, bool& runs) {
   return {};
 }
 
-Status Trips::ask_for_native(uint32_t index, const Instruction*& in) {
+Status Trips::request_native(uint32_t index, const Instruction*& in) {
   const Loop& loop = program_.loops[index];
   const LoopPosition& at = loops_[index];
   if (!native_) return {};
@@ -111,7 +111,7 @@ Status Trips::take_edge(uint32_t index, bool& again) {
   TREADLE_TRY(loops_.next(index, again));
   if (counts_ && again && polls_.budget().units > units) {
     add_lost(index);
-    tell_lost(index);
+    report_lost(index);
   }
   return {};
 }
@@ -123,7 +123,7 @@ Status Trips::next(uint32_t index, Budget& budget) {
   TREADLE_TRY(polls_.count_trip(loop.schedule.weight, budget));
   if (counts_ && budget.units > units) {
     add_lost(index);
-    tell_lost(index);
+    report_lost(index);
   }
   if (at.trip == at.trips) make_block(index);
   return at.trip >= at.row_capacity ? loops_.grow_rows(index) : Status();
@@ -139,7 +139,7 @@ void Trips::add_lost(uint32_t index) {
   at.counted = at.trip;
 }
 
-void Trips::tell_lost(uint32_t index) {
+void Trips::report_lost(uint32_t index) {
   const double lost_ns = std::exchange(loops_[native_->outermost(index)].lost_ns, 0);
   if (lost_ns > 0) native_->interpreted(index, lost_ns);
 }

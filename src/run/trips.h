@@ -29,11 +29,11 @@ class Trips {
   Status begin_loop(uint32_t index, bool& runs);
   // Asks for native code of a loop that is about to run its first iteration. Errors: native code is required and there
   // is none; `in` is then the instruction to name.
-  Status ask_for_native(uint32_t index, const plan::Instruction*& in);
+  Status request_native(uint32_t index, const plan::Instruction*& in);
   // Whether native code takes over at this iteration. `units`: what is left of the budget. All units are left just
   // after a poll, and that is when a loop looks for code that has been compiled meanwhile. A loop that holds loops
   // looks at every iteration, since polls happen in the inner loops.
-  bool goes_native(uint32_t index, int64_t units) const {
+  bool switches_to_native(uint32_t index, int64_t units) const {
     if (!native_) return false;
     const bool looks = units == plan::kPollUnits || program_.loops[index].schedule.holds_loops;
     return (looks || loops_[index].trip == native_trip_) && native_code(index) != nullptr;
@@ -55,7 +55,7 @@ class Trips {
   void count_lost(uint32_t index) {
     if (!counts_) return;
     add_lost(index);
-    if (native_->outermost(index) == index) tell_lost(index);
+    if (native_->outermost(index) == index) report_lost(index);
   }
 
  private:
@@ -70,7 +70,7 @@ class Trips {
                     const plan::Instruction*& failed);
   void make_block(uint32_t index);
   void add_lost(uint32_t index);
-  void tell_lost(uint32_t index);
+  void report_lost(uint32_t index);
 
   const plan::Program& program_;
   Frame& frame_;

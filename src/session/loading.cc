@@ -91,7 +91,7 @@ Status settle_options(Loaded& loaded) {
   TREADLE_TRY(read_environment(options));
   TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
   if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
-  const auto compiler = options.jit == Jit::kOff ? run::InstalledCompiler() : run::look_at_compiler();
+  const auto compiler = options.jit == Jit::kOff ? run::InstalledCompiler() : run::find_installed_compiler();
   if (options.jit >= Jit::kAlways && !compiler.damage.empty()) {
     loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), compiler.damage));
   }

@@ -346,7 +346,7 @@ class Hops {
   bool tell() {
     const auto now = Limits::Clock::now();
     if (now < next_) return false;
-    next_ = now + run::kBetweenTellings;
+    next_ = now + run::kReportInterval;
     return options_.progress(options_.progress_context, made_, count_);
   }
 

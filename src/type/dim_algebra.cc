@@ -77,7 +77,7 @@ Dim DimAlgebra::multiply(const Dim& a, const Dim& b) {
 bool DimAlgebra::cancel(Monomial& m) {
   for (size_t i = 0; i < m.atoms.size(); ++i) {
     const Atom& f = *m.atoms[i];
-    const size_t other = f.kind == Atom::Kind::kFraction ? place_of(f.b, m) : kNone;
+    const size_t other = f.kind == Atom::Kind::kFraction ? index_of(f.b, m) : kNone;
     if (other == kNone) continue;
     m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::max(i, other)));
     m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::min(i, other)));
@@ -96,7 +96,7 @@ bool DimAlgebra::cancel(Monomial& m) {
   return true;
 }
 
-size_t DimAlgebra::place_of(const Dim& d, const Monomial& product) {
+size_t DimAlgebra::index_of(const Dim& d, const Monomial& product) {
   if (!d.is_symbolic() || d.expr_->terms.size() != 1) return kNone;
   const Monomial& term = d.expr_->terms[0];
   if (term.coefficient != 1 || term.atoms.size() != 1) return kNone;

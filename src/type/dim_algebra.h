@@ -92,7 +92,7 @@ struct DimAlgebra {
 
   // The position of `d` among the atoms of a product.
   static constexpr size_t kNone = ~size_t{0};
-  static size_t place_of(const Dim& d, const Monomial& product);
+  static size_t index_of(const Dim& d, const Monomial& product);
 
   static bool has_fraction(const Monomial& m) {
     return std::ranges::any_of(m.atoms, [](const AtomRef& f) { return f->kind == Atom::Kind::kFraction; });

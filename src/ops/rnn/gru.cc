@@ -37,8 +37,8 @@ void lower_linear_before_reset(Lowering& lowering, size_t d) {
   lowering.scan(d, {lowering.initial(kInitialH, d)}, {projected}, {3 * lowering.hidden()},
                 [&](const Values& states, const Values& step) {
                   ir::Value* recurrent = lowering.gemm(states[0], r, bias.recurrent);
-                  return lowering.hold_ended(states,
-                                             lowering.cell("GruCell", {step[0], recurrent, states[0]}, d)->outputs[0]);
+                  return lowering.freeze_ended(
+                      states, lowering.cell("GruCell", {step[0], recurrent, states[0]}, d)->outputs[0]);
                 });
 }
 
@@ -58,7 +58,8 @@ void lower_reset_before_linear(Lowering& lowering, size_t d) {
                   ir::Value* g = lowering.gemm(states[0], r_gates, step[0]);
                   const auto& zr = lowering.cell("GruGates", {g, states[0]}, d, 2)->outputs;
                   ir::Value* c = lowering.gemm(zr[1], r_candidate, step[1]);
-                  return lowering.hold_ended(states, lowering.cell("GruUpdate", {c, zr[0], states[0]}, d)->outputs[0]);
+                  return lowering.freeze_ended(states,
+                                               lowering.cell("GruUpdate", {c, zr[0], states[0]}, d)->outputs[0]);
                 });
 }
 

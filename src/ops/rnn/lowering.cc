@@ -152,7 +152,7 @@ ir::Node* Lowering::cell(std::string_view op, const Values& operands, size_t d, 
   return ctx_.node(op, operands, outputs, std::move(attributes), "treadle");
 }
 
-Lowering::Next Lowering::hold_ended(const Values& states, Value* h) {
+Lowering::Next Lowering::freeze_ended(const Values& states, Value* h) {
   if (!within_) return {{h}, h};
   return {{ctx_.call("Where", {within_, h, states[0]})}, ctx_.call("Where", {within_, h, zero()})};
 }

@@ -80,7 +80,7 @@ class Lowering {
   // A cell operator (cells.cc) with the activations of direction d and the node's clip and input_forget.
   ir::Node* cell(std::string_view op, const Values& operands, size_t d, size_t outputs = 1);
   // In a step: the results with `h` as next states, except for entries that have ended.
-  Next hold_ended(const Values& states, ir::Value* h);
+  Next freeze_ended(const Values& states, ir::Value* h);
   // In a step of an LSTM: the results for gates' preactivations [B, 4H].
   Next lstm_step(size_t d, const Values& states, ir::Value* gates, ir::Value* peepholes);
   // The name of the standard operator that is the only activation of direction d, if that has no parameters and nothing

@@ -27,7 +27,7 @@ Status lower_rnn(LowerContext& ctx) {
                     ir::Value* gate = lowering.gemm(states[0], r, step[0]);
                     // An activation that is a standard operator is fused with its neighbours.
                     const char* op = lowering.plain_activation(d);
-                    return lowering.hold_ended(
+                    return lowering.freeze_ended(
                         states, op ? ctx.call(op, {gate}) : lowering.cell("RnnCell", {gate}, d)->outputs[0]);
                   });
   }
