@@ -67,6 +67,7 @@ class NodeTime(TypedDict):
 
     node: str  # its name; empty for work outside of nodes
     op: str
+    method: str  # how its kernel computes, as in "direct"; empty where there is one way
     loop: str  # that it stands in; empty outside of loops
     is_glue: bool  # copies, jumps and back edges
     count: int  # how often it ran

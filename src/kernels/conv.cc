@@ -1,6 +1,7 @@
 #include "kernels/conv.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -13,6 +14,8 @@
 namespace treadle::kernels {
 
 namespace {
+
+thread_local std::string_view scoped_method;
 
 // Whether some position of the window, moved by a tap to `first`, `first + stride`, ..., meets the plane.
 bool meets(int64_t first, int64_t stride, int64_t positions, int64_t plane) {
@@ -63,7 +66,7 @@ ConvShape without_idle_axes(const ConvShape& given, ConvPlan& plan) {
 }
 
 ConvPlan prepare_for_isa(ComputeType type, const ConvShape& shape) {
-  return TREADLE_OF_ISA(preferred_isa(), prepare_conv)(type, shape);
+  return TREADLE_OF_ISA(preferred_isa(), prepare_conv)(type, shape, wanted_conv_method());
 }
 
 int64_t product(const Spatial& sizes, int axes) {
@@ -95,7 +98,7 @@ void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to, 
 }
 
 ConvLayouts layouts_for_isa(ComputeType type, const ConvShape& shape) {
-  return TREADLE_OF_ISA(preferred_isa(), conv_layouts)(type, shape);
+  return TREADLE_OF_ISA(preferred_isa(), conv_layouts)(type, shape, wanted_conv_method());
 }
 
 bool has_results(const ConvShape& s) {
@@ -147,6 +150,26 @@ QConvPlan idle_qconv(const QConvShape& shape) {
 
 }  // namespace
 
+std::vector<std::string_view> conv_methods() {
+  std::vector<std::string_view> names = TREADLE_OF_ISA(preferred_isa(), conv_methods)();
+  names.push_back(kFoldedMethod);
+  for (const std::string_view name : TREADLE_OF_ISA(preferred_isa(), byte_conv_methods)()) names.push_back(name);
+  return names;
+}
+
+ScopedConvMethod::ScopedConvMethod(std::string_view name) : before_(scoped_method) {
+  scoped_method = name;
+}
+
+ScopedConvMethod::~ScopedConvMethod() {
+  scoped_method = before_;
+}
+
+std::string_view wanted_conv_method() {
+  static const char* const wanted = std::getenv("TREADLE_CONV");
+  return !scoped_method.empty() || wanted == nullptr ? scoped_method : wanted;
+}
+
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {
   if (!has_results(given) || given.in_channels == 0 || may_fold(given)) return {};
   ConvPlan cut;
@@ -185,7 +208,7 @@ void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) 
 
 QConvPlan prepare_qconv(const QConvShape& shape) {
   if (!has_results(shape.conv)) return idle_qconv(shape);
-  return TREADLE_OF_ISA(preferred_isa(), prepare_qconv)(shape);
+  return TREADLE_OF_ISA(preferred_isa(), prepare_qconv)(shape, wanted_conv_method());
 }
 
 }  // namespace treadle::kernels

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "kernels/gemm.h"
 
@@ -73,6 +74,23 @@ struct ConvPlan {
   Spatial given_kernel{}, first_tap{}, kept{};
   size_t cut_at = 0, uncut_bytes = 0;  // in packed weights: room for the box; those without it
 };
+
+// The methods of the instruction set in use, those of bytes last. docs/options.md
+std::vector<std::string_view> conv_methods();
+// Makes prepare functions of the calling thread take the method of this name wherever it fits, for tests and
+// benchmarks. TREADLE_CONV does so for all threads.
+class ScopedConvMethod {
+ public:
+  explicit ScopedConvMethod(std::string_view name);
+  ~ScopedConvMethod();
+  ScopedConvMethod(const ScopedConvMethod&) = delete;
+  ScopedConvMethod& operator=(const ScopedConvMethod&) = delete;
+
+ private:
+  std::string_view before_;
+};
+// The method that is asked for; empty: none.
+std::string_view wanted_conv_method();
 
 // The plan's shape computes the same without axes and taps that nothing depends on.
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);

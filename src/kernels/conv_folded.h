@@ -11,7 +11,7 @@ namespace treadle::kernels {
 bool may_fold(const ConvShape& shape);
 Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights);
 
-// Whether folding takes less time than a plain convolution of these sizes.
+// Whether folding takes less time than a plain convolution of these sizes, or is asked for (wanted_conv_method).
 bool pays(const Fold& fold, const ConvShape& shape);
 
 // Makes a prepared plan one that folds. Its table is made by make_folded_table, its weights are packed as ever.

@@ -18,11 +18,15 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/stop.h"
 
 namespace treadle::kernels {
+
+// The name of the method of convolution.
+inline constexpr std::string_view kFoldedMethod = "folded";
 
 inline constexpr double kWeightTolerance = 4;
 

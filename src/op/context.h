@@ -102,7 +102,9 @@ class PrepareContext {
   T* make_state(Args&&... args) {
     return arena.make<T>(std::forward<Args>(args)...);
   }
-  void set_kernel(KernelFn run, const void* state, ResizeFn resize = nullptr) { kernel = {run, state, resize}; }
+  void set_kernel(KernelFn run, const void* state, ResizeFn resize = nullptr, std::string_view method = {}) {
+    kernel = {run, state, resize, method};
+  }
   // The constant contents of a small integer input (axes, shapes, ...). Only for inputs named in OpDef::shape_inputs,
   // whose contents are always known here, and for inputs with `constant`.
   InlineVector<int64_t, 8> int64s(size_t i) const;

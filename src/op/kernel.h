@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct Kernel {
   KernelFn run = nullptr;
   const void* state = nullptr;
   ResizeFn resize = nullptr;  // null: the kernel is prepared anew for other sizes
+  std::string_view method;    // how it computes, where there are several ways (a literal); empty: there is one
 };
 
 // Memory for kernel state. It is freed as a whole, after running destructors.

@@ -67,7 +67,7 @@ bool Planner::finish_chain(KernelCall& call, const FusedGroup& group) {
     step.out = call.operands[step.out];
   }
   const auto* chain = p_.states.make<kernels::FusedChain>(std::move(*made));
-  call.kernel = {chain->run, chain->steps.data()};
+  call.kernel = {chain->run, chain->steps.data(), nullptr, {}};
   call.chain = chain->steps.data();
   return true;
 }
@@ -85,14 +85,14 @@ void Planner::finish_tiles(KernelCall& call, FusedGroup& group) {
   const auto* plan = p_.states.make<kernels::FusedPlan>(group.builder.finish());
   call.operands.push_back(
       new_scratch(plan->scratch_bytes() * scratch_parts(plan->tile_count(), plan->tile_ns(), p_.threads)));
-  call.kernel = {run_fused, plan};
+  call.kernel = {run_fused, plan, nullptr, {}};
 }
 
 void Planner::finish_reduced(KernelCall& call, FusedGroup& group) {
   const auto* made = p_.states.make<ReducedGroup>(make_reduced_group(group));
   call.operands.push_back(
       new_scratch(made->scratch_bytes() * scratch_parts(made->strips(), made->strip_ns(), p_.threads)));
-  call.kernel = {run_reduced_group, made};
+  call.kernel = {run_reduced_group, made, nullptr, {}};
 }
 
 }  // namespace treadle::plan

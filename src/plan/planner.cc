@@ -181,6 +181,11 @@ std::string op_names(const Program& program, uint32_t pc) {
   return names;
 }
 
+std::string_view method_of(const Program& program, uint32_t pc) {
+  const KernelCall* call = kernel_of(program, pc);
+  return call == nullptr ? std::string_view() : call->kernel.method;
+}
+
 std::unordered_set<uint32_t> branch_targets(const Program& program) {
   std::unordered_set<uint32_t> targets;
   for (const Instruction& in : program.code) {

@@ -73,6 +73,7 @@ std::string instruction_text(const Program& p, uint32_t at) {
   const bool is_of = index == IndexOf::kLoopOf || index == IndexOf::kPipelineOf;
   if (is_of || index == IndexOf::kLoop || index == IndexOf::kPipeline) line += fmt::format(" {}", in.index);
   for (const ir::Node* node : nodes) line += fmt::format(" {} {}", node->op->name, node->name);
+  if (const std::string_view method = method_of(p, at); !method.empty()) line += fmt::format(" by {}", method);
   line += with_record(p, in, [](const auto& record) { return text(record); });
   if (jumps(in.code)) line += fmt::format(" jump {}", in.target);
   line.erase(line.find_last_not_of(' ') + 1);

@@ -280,6 +280,8 @@ Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& 
 std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc);
 // The names of their operators, joined by "+".
 std::string op_names(const Program& program, uint32_t pc);
+// How its kernel computes (Kernel::method); empty: there is one way, or no kernel.
+std::string_view method_of(const Program& program, uint32_t pc);
 // Instructions that jumps and branches lead to.
 std::unordered_set<uint32_t> branch_targets(const Program& program);
 // Its kernel, null where it is something else.

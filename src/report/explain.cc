@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "op/loop_view.h"
@@ -38,6 +39,7 @@ class Explainer {
     e.instructions = p_.code.size();
     e.arena_bytes = p_.arena_bytes;
     for (const Instruction& in : p_.code) e.guarded += plan::is_dynamic(in.code);
+    e.methods = methods();
     e.loops.resize(p_.loops.size());
     // Inner loops have larger numbers; what they take is part of what is around them.
     for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
@@ -52,6 +54,17 @@ class Explainer {
   }
 
  private:
+  std::vector<MethodCount> methods() const {
+    std::map<std::pair<std::string, std::string_view>, size_t> counts;
+    for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
+      const std::string_view method = plan::method_of(p_, pc);
+      if (!method.empty()) ++counts[{plan::op_names(p_, pc), method}];
+    }
+    std::vector<MethodCount> found;
+    for (const auto& [names, count] : counts) found.push_back({names.first, std::string(names.second), count});
+    return found;
+  }
+
   LoopReport describe(uint32_t index, const std::vector<LoopReport>& others) {
     const Loop& loop = p_.loops[index];
     LoopReport report;

@@ -64,6 +64,12 @@ struct LoopReport {
   Bound bound = Bound::kArithmetic;  // which of the roof's parts is the longest, without inner loops
 };
 
+// How many instructions run kernels of `op` by `method` (Kernel::method).
+struct MethodCount {
+  std::string op, method;
+  size_t count = 0;
+};
+
 struct Explanation {
   Jit mode = Jit::kAuto;    // the session's option, whether or not the program has loops
   std::string cache;        // folder of the cache of native code; empty: none
@@ -71,8 +77,9 @@ struct Explanation {
   size_t instructions = 0;  // of the whole program
   size_t guarded = 0;       // instructions that are prepared during the run
   size_t arena_bytes = 0;
-  std::vector<LoopReport> loops;  // outer loops precede inner ones
-  std::vector<opt::Remark> maps;  // loops that rewrites have removed
+  std::vector<MethodCount> methods;  // in order of names
+  std::vector<LoopReport> loops;     // outer loops precede inner ones
+  std::vector<opt::Remark> maps;     // loops that rewrites have removed
 };
 
 // `native`: null if there is no native code. `all_remarks`: from loading and from planning. `measured`: null if nothing

@@ -88,6 +88,7 @@ class TextWriter {
     line("native code", e_.mode == Jit::kOff ? std::string("off")
                                              : fmt::format("{}; kept in {}", name(e_.mode),
                                                            e_.cache.empty() ? "memory only" : e_.cache));
+    for (size_t i = 0; i < e_.methods.size();) i = methods_of(i);
     if (!e_.is_specific)
       text_ += "\nFor any sizes that the model allows; sizes of real inputs may let more be planned.\n";
     if (e_.loops.empty()) text_ += "\nNo loops.\n";
@@ -101,6 +102,18 @@ class TextWriter {
  private:
   void line(std::string_view label, std::string_view what) {
     text_ += fmt::format("{}{:<12} {}\n", indent_, label, what);
+  }
+
+  // A line about the operator of the entry at `first`; returns the next operator's first entry.
+  size_t methods_of(size_t first) {
+    const std::string& op = e_.methods[first].op;
+    std::string counts;
+    size_t i = first;
+    for (; i < e_.methods.size() && e_.methods[i].op == op; ++i) {
+      counts += fmt::format("{}{} by {}", i > first ? ", " : "", e_.methods[i].count, e_.methods[i].method);
+    }
+    line(op, counts);
+    return i;
   }
 
   size_t depth(const LoopReport& loop) const {
@@ -266,11 +279,19 @@ std::string to_json(const Explanation& explanation) {
                                   .number("latency_ns", roof.latency_ns)
                                   .raw("memory", json_array(levels))
                                   .str();
+  std::vector<std::string> methods;
+  for (const MethodCount& m : explanation.methods) {
+    methods.push_back(
+        JsonObject().text("op", m.op).text("method", m.method).integer("count", static_cast<int64_t>(m.count)).str());
+  }
   JsonObject json;
   json.text("jit", name(explanation.mode)).text("cache", explanation.cache);
   json.boolean("is_specific", explanation.is_specific).integer("instructions", explanation.instructions);
   json.integer("guarded", explanation.guarded).integer("arena_bytes", explanation.arena_bytes);
-  json.raw("machine", machine).raw("loops", json_array(loops)).raw("maps", json_of(explanation.maps));
+  json.raw("methods", json_array(methods))
+      .raw("machine", machine)
+      .raw("loops", json_array(loops))
+      .raw("maps", json_of(explanation.maps));
   return json.str();
 }
 

@@ -68,9 +68,10 @@ class Table {
     const bool glue = !is_timed_alone(program_.code[pc].code) || !program_.node_of[pc];
     const std::string name = glue ? "" : std::string(program_.node_of[pc]->name);
     const std::string op = glue ? "" : plan::op_names(program_, pc);
-    Row& row = rows_[{name, op, loop, glue}];
+    const std::string method(glue ? "" : plan::method_of(program_, pc));
+    Row& row = rows_[{name, op + method, loop, glue}];
     if (row.ns.empty()) {
-      row.node = {.node = name, .op = op, .loop = loop, .is_glue = glue};
+      row.node = {.node = name, .op = op, .method = method, .loop = loop, .is_glue = glue};
       row.ns.resize(runs_.size());
       row.counts.resize(runs_.size());
     }

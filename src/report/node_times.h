@@ -11,6 +11,7 @@ namespace treadle::report {
 
 struct NodeTime {
   std::string node, op;  // of a group: its last node, and all operators joined by "+"; glue: the loop, or empty
+  std::string method;    // how the kernel computes; empty: there is one way
   std::string loop;      // the innermost enclosing loop; empty outside of loops
   bool is_glue = false;  // copies and jumps between nodes
   int64_t count = 0;     // per run

@@ -124,12 +124,17 @@ std::string line_of(const NodeTime& node, double total_ns) {
     text += fmt::format("{:>{}} ", fmt::format("{:.{}f}{}", number, column.digits, column.unit), column.width);
   }
   text += node.is_glue ? " (copies, jumps and back edges)" : fmt::format(" {} {}", node.op, node.node);
+  if (!node.method.empty()) text += fmt::format(" by {}", node.method);
   return text + (node.loop.empty() ? "" : "  in " + node.loop) + "\n";
 }
 
 std::string json_of(const NodeTime& node, double total_ns) {
   JsonObject object;
-  object.text("node", node.node).text("op", node.op).text("loop", node.loop).boolean("is_glue", node.is_glue);
+  object.text("node", node.node)
+      .text("op", node.op)
+      .text("method", node.method)
+      .text("loop", node.loop)
+      .boolean("is_glue", node.is_glue);
   for (const Column& column : kColumns) {
     if (!column.member) continue;
     const double number = column.of(node, total_ns);

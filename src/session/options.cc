@@ -1,12 +1,16 @@
 #include "session/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <vector>
 
 #include "base/cpu.h"
 #include "base/memory_fill.h"
+#include "kernels/conv.h"
 
 namespace treadle::session {
 
@@ -17,8 +21,8 @@ bool is_number(std::string_view text, int64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
-// Checks the remaining variables: TREADLE_ISA must be a known instruction set, though this machine may lack it; others
-// a number of bytes, a byte, or off.
+// Checks the remaining variables: TREADLE_ISA must be a known instruction set, though this machine may lack it,
+// TREADLE_CONV a method of convolution; others a number of bytes, a byte, or off.
 Status check_environment() {
   int64_t bytes = 0;
   const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
@@ -32,6 +36,14 @@ Status check_environment() {
   const char* fill = std::getenv(kFillVariable);
   if (fill && *fill && !fill_named(fill)) {
     return error(Code::kInvalidArgument, "{} takes a number from 0 to 255, found '{}'", kFillVariable, fill);
+  }
+  const char* method = std::getenv("TREADLE_CONV");
+  if (method && *method) {
+    const std::vector<std::string_view> methods = kernels::conv_methods();
+    if (std::find(methods.begin(), methods.end(), method) == methods.end()) {
+      return error(Code::kInvalidArgument, "TREADLE_CONV names a method of convolution ({}), found '{}'",
+                   fmt::join(methods, ", "), method);
+    }
   }
   const char* wanted = std::getenv("TREADLE_ISA");
   if (!wanted) return {};

@@ -1,6 +1,11 @@
 """Convolutions of all kinds of sizes beside onnxruntime: channels that fill vectors and channels that do not, axes of size
 1, kernels that begin in the padding, rows of any length."""
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -72,3 +77,41 @@ def test_any_size(seed, transposed):
     assert ours.shape == theirs.shape
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(run(model, feeds, threads=2), ours)
+
+
+SCRIPT = """
+import json, sys
+import numpy as np, treadle
+session = treadle.InferenceSession(sys.stdin.buffer.read())
+x = np.arange(2 * 9 * 9, dtype=np.float32).reshape(1, 2, 9, 9)
+[y] = session.run(None, {"x": x})
+explanation = session.explain({"x": x}, json=True)
+print(json.dumps({"methods": explanation["methods"], "text": session.explain({"x": x}), "y": y.tolist()}))
+"""
+
+
+def run_with_method(method):
+    w = np.arange(3 * 2 * 3 * 3, dtype=np.float32).reshape(3, 2, 3, 3) / 7
+    graph = onnx.parser.parse_graph(
+        "g (float[1, 2, 9, 9] x) => (float[1, 3, 9, 9] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }"
+    )
+    graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    env = os.environ | {"TREADLE_CONV": method, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    script = [sys.executable, "-c", SCRIPT]
+    return subprocess.run(script, input=model.SerializeToString(), env=env, capture_output=True, check=False)
+
+
+def test_the_method_that_the_environment_names_computes_what_it_fits():
+    free, named = (json.loads(run_with_method(method).stdout) for method in ("", "implicit-gemm-flat"))
+    assert named["methods"] == [{"op": "Conv", "method": "implicit-gemm-flat", "count": 1}]
+    assert "1 by implicit-gemm-flat" in named["text"]
+    assert [entry["op"] for entry in free["methods"]] == ["Conv"]
+    np.testing.assert_allclose(named["y"], free["y"], rtol=1e-6)
+
+
+def test_a_method_that_there_is_not_is_refused():
+    refused = run_with_method("winograd")
+    assert refused.returncode != 0
+    assert b"TREADLE_CONV names a method of convolution (im2col, " in refused.stderr
+    assert b"found 'winograd'" in refused.stderr

@@ -361,6 +361,7 @@ def test_environment_variables_that_mean_nothing_are_refused():
         ("TREADLE_JIT", "never"),
         ("TREADLE_JIT", "auto,soon"),
         ("TREADLE_ISA", "avx-512"),
+        ("TREADLE_CONV", "winograd"),
         ("TREADLE_SIGBUS", "on"),
         ("TREADLE_FILL_MEMORY", "256"),
     ):

@@ -111,7 +111,7 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   s->conv_bytes = (s->plan.scratch_bytes + 63) / 64 * 64;
   s->conv_at = scratch.add(s->conv_bytes * scratch_parts(s->plan.units, s->unit_ns, ctx.threads));
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
-  ctx.set_kernel(run_quantized_conv, s);
+  ctx.set_kernel(run_quantized_conv, s, nullptr, s->plan.method);
   return {};
 }
 

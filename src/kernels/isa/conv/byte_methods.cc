@@ -22,10 +22,19 @@ constexpr const ByteConvMethod* kMethods[] = {
 
 }  // namespace
 
-QConvPlan prepare_qconv(const QConvShape& shape) {
+std::vector<std::string_view> byte_conv_methods() {
+  std::vector<std::string_view> names;
+  for (const ByteConvMethod* m : kMethods) names.push_back(m->name);
+  return names;
+}
+
+QConvPlan prepare_qconv(const QConvShape& shape, std::string_view wanted) {
   const ConvGeometry g(shape.conv);
+  const auto is_wanted = [&](const ByteConvMethod* m) { return m->name == wanted && m->fits(g); };
   const auto takes = [&](const ByteConvMethod* m) { return m->fits(g) && m->pays(g); };
-  const ByteConvMethod* const method = *std::find_if(std::begin(kMethods), std::end(kMethods), takes);
+  const auto* found = std::find_if(std::begin(kMethods), std::end(kMethods), is_wanted);
+  if (found == std::end(kMethods)) found = std::find_if(std::begin(kMethods), std::end(kMethods), takes);
+  const ByteConvMethod* const method = *found;
   QConvPlan plan;
   plan.shape = shape;
   plan.method = plan.packing = method->name;

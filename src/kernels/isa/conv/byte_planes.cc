@@ -43,7 +43,7 @@ struct PlaneLayout {
     groups = std::min(most, shape.groups);
     while (shape.groups % groups != 0) --groups;
     parts = shape.groups / groups;
-    conv = TREADLE_ISA_NAMESPACE::prepare_conv(ComputeType::kF32, shape_of_planes(shape, groups));
+    conv = TREADLE_ISA_NAMESPACE::prepare_conv(ComputeType::kF32, shape_of_planes(shape, groups), {});
     x = groups * g.in_per_group * g.in_channel();
     y = groups * g.out_per_group * g.out_channel();
     weights = groups * g.out_per_group * g.k;

@@ -323,7 +323,7 @@ void run_folded(const ConvPlan& plan, const ConvOperands& operands, int64_t begi
 template <class T>
 void prepare_folded(ConvPlan& plan, const Fold& fold) {
   const FoldedTable table = folded_table<T>(plan, fold);
-  plan.method = plan.packing = "folded";
+  plan.method = plan.packing = kFoldedMethod;
   plan.units = (table.rows + table.chunk - 1) / table.chunk;
   plan.packed_weight_bytes = table.packed_bytes;
   plan.scratch_bytes =

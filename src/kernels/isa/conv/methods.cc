@@ -37,46 +37,56 @@ ConvShape with_layout(ConvShape shape, bool x_last, bool y_last) {
   return shape;
 }
 
-const ConvMethod* method_for(const ConvShape& shape, ComputeType type, const SumOrder* order) {
+const ConvMethod* method_for(const ConvShape& shape, ComputeType type, std::string_view wanted, const SumOrder* order) {
   const ConvGeometry g(shape);
-  const auto takes = [&](const ConvMethod* m) {
-    return m->fits(g, type) && m->pays(g, type) && (order == nullptr || m->order(g) == *order);
+  const auto fits = [&](const ConvMethod* m) {
+    return m->fits(g, type) && (order == nullptr || m->order(g) == *order);
   };
+  const auto is_wanted = [&](const ConvMethod* m) { return m->name == wanted && fits(m); };
+  const auto takes = [&](const ConvMethod* m) { return fits(m) && m->pays(g, type); };
+  const auto* const named = std::find_if(std::begin(kMethods), std::end(kMethods), is_wanted);
+  if (named != std::end(kMethods)) return *named;
   const auto* const found = std::find_if(std::begin(kMethods), std::end(kMethods), takes);
   return found == std::end(kMethods) ? nullptr : *found;
 }
 
 // Null: none computes it in these layouts with the bits that it has with channels first.
-const ConvMethod* method_of(const ConvShape& shape, ComputeType type) {
+const ConvMethod* method_of(const ConvShape& shape, ComputeType type, std::string_view wanted) {
   const ConvShape plain = with_layout(shape, false, false);
-  const ConvMethod* const method = method_for(plain, type, nullptr);
+  const ConvMethod* const method = method_for(plain, type, wanted, nullptr);
   if (!shape.x_last && !shape.y_last) return method;
   const SumOrder order = method->order(ConvGeometry(plain));
-  return method_for(shape, type, &order);
+  return method_for(shape, type, wanted, &order);
 }
 
 }  // namespace
 
-ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape) {
+std::vector<std::string_view> conv_methods() {
+  std::vector<std::string_view> names;
+  for (const ConvMethod* m : kMethods) names.push_back(m->name);
+  return names;
+}
+
+ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_view wanted) {
   if (type != ComputeType::kF32) return {};
   const ConvGeometry g(shape);
   if (g.in_channel() == 0 || g.out_channel() == 0 || shape.batch == 0) return {};
   const auto takes = [&](bool x_last, bool y_last) {
-    return method_of(with_layout(shape, x_last, y_last), type) != nullptr;
+    return method_of(with_layout(shape, x_last, y_last), type, wanted) != nullptr;
   };
   const bool both = takes(true, true), x = takes(true, false), y = takes(false, true);
   if (!both && !x && !y) return {};
   return {.x = x || both,
           .y = y || both,
           .apart = x == (x || both) && y == (y || both),
-          .in_lanes = !method_of(with_layout(shape, false, false), type)->transposes};
+          .in_lanes = !method_of(with_layout(shape, false, false), type, wanted)->transposes};
 }
 
-ConvPlan prepare_conv(ComputeType type, const ConvShape& shape) {
+ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view wanted) {
   ConvPlan plan;
   plan.shape = shape;
   plan.type = type;
-  const ConvMethod* const method = method_of(shape, type);
+  const ConvMethod* const method = method_of(shape, type, wanted);
   TREADLE_ASSERT(method != nullptr);
   plan.method = plan.packing = method->name;
   method->prepare(plan);
