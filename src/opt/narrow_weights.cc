@@ -110,7 +110,7 @@ void narrow(ir::Node& node, const Readers& readers, Remarks* remarks) {
 
 }  // namespace
 
-void mark_recurrent(ir::Graph& graph) {
+void mark_recurrent(ir::Graph& graph, Remarks*) {
   ir::for_each_node(graph.top(), [](ir::Node& node) {
     if (is_recurrent(node)) node.attributes.set(ir::Attribute::of(kHalfWeights, int64_t{1}));
   });

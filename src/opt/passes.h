@@ -20,7 +20,7 @@ void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 void drop_kept_states(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // CastLike becomes Cast. Wants types of elements; done once when a model is loaded.
-void settle_casts(ir::Graph& graph);
+void settle_casts(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // A state that is stacked of parts at the end of each trip and read apart becomes a state for each part. Wants types;
 // results are the same bit for bit.
@@ -131,7 +131,7 @@ void sink_outputs(ir::Graph& graph, Remarks* remarks = nullptr);
 // Products in loops with constant float weights, and those that recurrent operators make, keep these weights in float16
 // (kHalfWeights) where none of them is too large for it. `mark_recurrent` comes before operators are lowered,
 // `narrow_weights` behind it and before anything leaves a loop.
-void mark_recurrent(ir::Graph& graph);
+void mark_recurrent(ir::Graph& graph, Remarks* remarks = nullptr);
 void narrow_weights(ir::Graph& graph, Remarks* remarks = nullptr);
 
 }  // namespace treadle::opt

@@ -9,48 +9,66 @@
 #include "ir/nesting.h"
 #include "op/node.h"
 #include "opt/bytes.h"
+#include "opt/sequence_elements.h"
 
 namespace treadle::opt {
 
 namespace {
 
 template <void (*kPass)(ir::Graph&, Remarks*)>
-void plain(ir::Graph& graph, Remarks* remarks, const PipelineOptions&) {
+bool plain(ir::Graph& graph, Remarks* remarks, const PipelineOptions&) {
   kPass(graph, remarks);
+  return false;
 }
 
-void keep_bytes(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
-  keep_byte_weights(graph, remarks, options.fold_limits);
+template <void (*kPass)(ir::Graph&, Remarks*, const reference::FoldLimits&)>
+bool limited(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  kPass(graph, remarks, options.fold_limits);
+  return false;
 }
 
-void read_bytes(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
-  read_byte_weights(graph, remarks, options.fold_limits);
-}
-
-void fold(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
-  fold_constants(graph, remarks, options.fold_limits);
+bool read_lists(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  if (!read_lists_as_tensors(graph, options.list_lengths, remarks)) return false;
+  remove_dead_nodes(graph, remarks);
+  return true;
 }
 
 // In native code small products cost less inside of the loop than what hands their results in.
-void batch(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+bool batch(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
   (options.native ? batch_large_products : batch_products)(graph, remarks);
+  return false;
 }
 
-void regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+bool regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
   reassociate(graph, remarks, options.compiles);
+  return false;
 }
+
+// A chain of loops over lists, each of which waits for the one that makes its list, is at most so long.
+constexpr int kMostRounds = 16;
 
 constexpr Pass kPasses[] = {
     {"sum-in-integers", Stage::kLoading, plain<sum_in_integers>,
      "before fold-constants, which makes floats of the weights' bytes"},
-    {"keep-byte-weights", Stage::kLoading, keep_bytes,
+    {"keep-byte-weights", Stage::kLoading, limited<keep_byte_weights>,
      "behind sum-in-integers, whose products want no floats at all; before fold-constants, which makes floats",
      [](const PipelineOptions& o) { return o.optimize && !o.half_weights; }},
-    {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
+    {"fold-constants", Stage::kLoading, limited<fold_constants>,
+     "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
      "behind fold-constants, which makes its operands constants"},
-    {"read-sequences", Stage::kSpecializing, nullptr,
+    {"settle-casts", Stage::kTyped, plain<settle_casts>, "all later passes have one operator to look for"},
+    {"mark-recurrent", Stage::kLowering, plain<mark_recurrent>,
+     "before operators are lowered: narrow-weights knows the products that they become by the mark",
+     [](const PipelineOptions& o) { return o.half_weights; }},
+    {"drop-unread-nodes", Stage::kLowering, plain<remove_dead_nodes>,
+     "before operators are lowered: the run is not asked about sizes of nodes that nothing reads",
+     [](const PipelineOptions& o) { return o.asks_in_run; }},
+    {"read-sequences", Stage::kSpecializing, read_lists,
      "sizes follow from lists that became tensors, and all passes below ask for sizes"},
+    {"drop-decided-nodes", Stage::kPlanning, plain<remove_dead_nodes>,
+     "before all that counts uses: specialisation leaves what its constants and chosen branches no longer read",
+     [](const PipelineOptions&) { return true; }},
     {"narrow-weights", Stage::kPlanning, plain<narrow_weights>,
      "before any product leaves its loop: which weights are rounded depends on the model alone",
      [](const PipelineOptions& o) { return o.half_weights; }},
@@ -101,7 +119,7 @@ constexpr Pass kPasses[] = {
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"fuse-attention", Stage::kPlanning, plain<fuse_attention>,
      "behind fuse-transposes, which leaves its products without copies of their operands"},
-    {"read-byte-weights", Stage::kPlanning, read_bytes,
+    {"read-byte-weights", Stage::kPlanning, limited<read_byte_weights>,
      "behind all that looks for MatMul and Gemm; products that it leaves alone read floats again"},
     {"lay-channels-last", Stage::kPlanning, plain<lay_channels_last>,
      "behind fuse-convolutions, which decides what a convolution reads, and all that moves nodes"},
@@ -146,14 +164,32 @@ bool is_on(std::string_view name, const PipelineOptions& options) {
   return is_on(kPasses[pass_named(name).value()], options);
 }
 
-Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks) {
+namespace {
+
+// Whether types are old.
+Result<bool> run_once(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks) {
+  bool any_old = false;
   for (const Pass& pass : kPasses) {
-    if (pass.stage != stage || !pass.run || !is_on(pass, options)) continue;
-    pass.run(graph, remarks, options);
+    if (pass.stage != stage || !is_on(pass, options)) continue;
+    if (options.before) options.before(pass, graph);
+    any_old |= pass.run(graph, remarks, options);
     if (stop_requested()) return stopped();
     TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
     if (pass.nests) TREADLE_TRY(ir::check_stack(graph));
     if (options.after) options.after(pass, graph);
+  }
+  return any_old;
+}
+
+}  // namespace
+
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks,
+                  const std::function<Status()>& find_types) {
+  for (int round = 0; round < kMostRounds; ++round) {
+    TREADLE_ASSIGN(const bool are_types_old, run_once(graph, stage, options, remarks));
+    if (!are_types_old) break;
+    TREADLE_ASSERT(find_types != nullptr);
+    TREADLE_TRY(find_types());
   }
   return {};
 }

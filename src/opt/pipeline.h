@@ -1,11 +1,13 @@
 #pragma once
-// All rewrites by name, in the order in which they run, each with the reason for its place (pipeline.cc). Whoever plans
-// a graph runs them (session/optimize.h); any of them can be switched off, and the graph behind any of them looked at.
+// All rewrites by name, in the order in which they run, each with the reason for its place (pipeline.cc). Loading
+// (session/loading.cc), specialisation (plan/specialize.h) and planning (session/optimize.h) run those of their stages.
+// Any of them can be switched off, and the graph behind any of them looked at.
 
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "opt/passes.h"
 
@@ -33,26 +35,32 @@ struct PipelineOptions {
   bool compiles = false;      // loops may become native code
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16
-  bool asks_in_run = true;    // plan::SpecializeOptions
+  // What is lowered without its sizes being known stands behind a CheckSizes (ops/control/check_sizes.cc).
+  bool asks_in_run = true;
   reference::FoldLimits fold_limits = {};
   PassSet off = {};
-  // If given, called behind each pass that ran.
-  std::function<void(const Pass&, const ir::Graph&)> after = {};
+  // Of the lists that the caller gives, parallel to the graph's inputs; unknown where elements may differ in shape.
+  std::vector<Dim> list_lengths = {};
+  // If given, called in front of each pass that runs, and behind it.
+  std::function<void(const Pass&, const ir::Graph&)> before = {}, after = {};
 };
 
 enum class Stage : uint8_t {
   kLoading,       // once, when a model is loaded; without types
-  kSpecializing,  // in turns with specialisation, which finds the types that follow (plan/specialize.h)
+  kTyped,         // once, when a model is loaded and inference has found types
+  kLowering,      // in front of specialisation, which lowers operators (plan/specialize.h)
+  kSpecializing,  // in turns with specialisation, which finds the types that follow, until none do
   kPlanning,      // on the specialised graph
 };
 
 struct Pass {
   std::string_view name;  // "hoist-invariants"
   Stage stage;
-  void (*run)(ir::Graph&, Remarks*, const PipelineOptions&);  // null: specialisation runs it
-  std::string_view reason;                                    // why it stands where it stands
-  bool (*wanted)(const PipelineOptions&) = nullptr;           // null: where `optimize` is on
-  bool nests = false;                                         // puts loops into branches, so the graph gets deeper
+  // Returns whether it has left types old, so that more may follow from new ones: kSpecializing only.
+  bool (*run)(ir::Graph&, Remarks*, const PipelineOptions&);
+  std::string_view reason;                           // why it stands where it stands
+  bool (*wanted)(const PipelineOptions&) = nullptr;  // null: where `optimize` is on
+  bool nests = false;                                // puts loops into branches, so the graph gets deeper
 };
 
 // In their order.
@@ -63,7 +71,10 @@ Result<size_t> pass_named(std::string_view name);
 bool is_on(const Pass& pass, const PipelineOptions& options);
 bool is_on(std::string_view name, const PipelineOptions& options);  // of a pass that there is
 
-// Runs the passes of a stage. Errors: stopped(), and what ir::check_stack says of loops that were put into branches.
-Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks);
+// Runs the passes of a stage. Where one of them leaves types old, `find_types` finds the new ones, and all passes of
+// the stage run again. Errors: stopped(), what ir::check_stack says of loops that were put into branches, and those of
+// `find_types`.
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks,
+                  const std::function<Status()>& find_types = {});
 
 }  // namespace treadle::opt

@@ -91,8 +91,11 @@ bool can_be_stacked(const std::vector<ir::Value*>& parts) {
 
 class Lists {
  public:
-  Lists(ir::Graph& graph, const ListLengths& given, Remarks* remarks)
-      : graph_(graph), given_(given), remarks_(remarks) {}
+  Lists(ir::Graph& graph, std::span<const Dim> lengths, Remarks* remarks) : graph_(graph), remarks_(remarks) {
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (!lengths[i].is_unknown()) given_.emplace(graph.top().inputs[i], lengths[i]);
+    }
+  }
 
   bool run() {
     Inference known(kTypes);
@@ -289,8 +292,8 @@ class Lists {
   }
 
   ir::Graph& graph_;
-  const ListLengths& given_;
   Remarks* remarks_;
+  std::unordered_map<const ir::Value*, Dim> given_;  // lists of the caller, whose elements have one shape
   std::unordered_map<const ir::Value*, std::optional<Elements>> elements_;
   std::unordered_map<const ir::Value*, const ir::Value*> lengths_;  // of which list
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
@@ -308,8 +311,8 @@ bool has_lists(const ir::Graph& graph) {
 
 }  // namespace
 
-bool read_lists_as_tensors(ir::Graph& graph, const ListLengths& given, Remarks* remarks) {
-  return has_lists(graph) && Lists(graph, given, remarks).run();
+bool read_lists_as_tensors(ir::Graph& graph, std::span<const Dim> lengths, Remarks* remarks) {
+  return has_lists(graph) && Lists(graph, lengths, remarks).run();
 }
 
 }  // namespace treadle::opt

@@ -17,7 +17,6 @@
 #include "op/size_check.h"
 #include "opt/builder.h"
 #include "opt/passes.h"
-#include "opt/sequence_elements.h"
 #include "opt/uses.h"
 #include "plan/unknown_sizes.h"
 
@@ -368,17 +367,6 @@ class Specializer {
   std::unordered_map<const ir::Value*, Type> stated_;  // of results of lowered nodes
 };
 
-opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputSpec> inputs) {
-  opt::ListLengths lengths;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].length.is_unknown()) lengths.emplace(graph.top().inputs[i], inputs[i].length);
-  }
-  return lengths;
-}
-
-// Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
-constexpr int kMostRounds = 16;
-
 }  // namespace
 
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputSpec> inputs) {
@@ -401,24 +389,18 @@ Result<SizesTaken> check_sizes(const ir::Graph& graph, std::span<const InputSpec
 }
 
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
-                               const SpecializeOptions& options) {
+                               const opt::PipelineOptions& options) {
   TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
-  if (options.mark_recurrent) opt::mark_recurrent(*out.graph);
   const auto lower = [&] {
     return Specializer(*out.graph, out.remarks, Aim::kLower, options.fold_limits, options.asks_in_run).run(inputs);
   };
-  // Nobody asks whether nodes take sizes that they are not run with.
-  if (options.asks_in_run) opt::remove_dead_nodes(*out.graph, &out.remarks);
+  opt::PipelineOptions passes = options;
+  for (const InputSpec& input : inputs) passes.list_lengths.push_back(input.length);
+  TREADLE_TRY(opt::run_passes(*out.graph, opt::Stage::kLowering, passes, &out.remarks));
   TREADLE_TRY(lower());
-  for (int round = 0; options.read_sequences && round < kMostRounds; ++round) {
-    if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.remarks)) break;
-    opt::remove_dead_nodes(*out.graph, &out.remarks);
-    TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
-    TREADLE_TRY(lower());
-  }
+  TREADLE_TRY(opt::run_passes(*out.graph, opt::Stage::kSpecializing, passes, &out.remarks, lower));
   TREADLE_TRY(ir::check_stack(*out.graph));
-  opt::remove_dead_nodes(*out.graph, &out.remarks);
   return out;
 }
 

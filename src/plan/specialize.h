@@ -7,6 +7,7 @@
 
 #include "infer/inference.h"
 #include "ir/graph.h"
+#include "opt/pipeline.h"
 #include "opt/remarks.h"
 
 namespace treadle::plan {
@@ -36,14 +37,8 @@ struct SizesTaken {
 Result<SizesTaken> check_sizes(const ir::Graph& graph, std::span<const InputSpec> inputs,
                                const reference::FoldLimits& limits);
 
-struct SpecializeOptions {
-  // What is lowered without its sizes being known stands behind a CheckSizes (ops/control/check_sizes.cc).
-  bool asks_in_run = true;
-  bool read_sequences = true;   // lists become tensors where they can (opt/sequence_elements.h)
-  bool mark_recurrent = false;  // for opt::narrow_weights
-  reference::FoldLimits fold_limits = {};
-};
+// Runs the passes of the stages kLowering and kSpecializing as well. Nodes that nothing reads any more are still there.
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
-                               const SpecializeOptions& options);
+                               const opt::PipelineOptions& options);
 
 }  // namespace treadle::plan

@@ -162,7 +162,7 @@ Status settle_graph(Loaded& loaded) {
       {.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true, .sizes_wait = true});
   TREADLE_TRY(inference.infer(top));
   warn_of_waiting_nodes(inference, loaded);
-  if (loaded.options.optimize) opt::settle_casts(graph);
+  TREADLE_TRY(opt::run_passes(graph, opt::Stage::kTyped, loaded.pipeline(), &loaded.remarks));
   record_output_types(top);
   for (size_t i = 0; i < loaded.outputs.size(); ++i) {
     auto merged = merge(loaded.outputs[i].type, top.outputs[i]->type);

@@ -118,7 +118,7 @@ class PlanCache {
   Result<const Plan*> make_apart(const Signature& signature, Values values);
   struct Kind {
     bool apart = false;
-    bool asks_in_run = true;  // for plan::SpecializeOptions
+    bool asks_in_run = true;  // for opt::PipelineOptions
   };
   Result<const Plan*> add(Signature signature, Values values, Kind kind);
   // Whether every node accepts the sizes of these values.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "op/loop_view.h"
+#include "op/print.h"
 #include "session/session.h"
 #include "support/source_dir.h"
 #include "support/test_graph.h"
@@ -85,9 +86,119 @@ TEST(Pipeline, TheGraphIsShownBehindEachPassInTheirOrder) {
   };
   body_of_a_loop(options);
   for (const Pass& pass : passes()) {
-    if (pass.stage != Stage::kLoading && is_on(pass, options)) expected.push_back(pass.name);
+    if (pass.stage >= Stage::kLowering && is_on(pass, options)) expected.push_back(pass.name);
   }
   EXPECT_EQ(seen, expected);
+}
+
+// --- The models of tests/cases.
+
+struct Case {
+  std::string name, model;
+
+  // Null where it does not load.
+  std::unique_ptr<Session> open(const SessionOptions& options) const {
+    auto session = Session::from_bytes(std::as_bytes(std::span(model)), options);
+    EXPECT_TRUE(session.ok()) << name << ": " << session.error().to_string();
+    return session.ok() ? std::move(session).value() : nullptr;
+  }
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(source_dir()) / "tests" / "cases")) {
+    if (file.path().extension() != ".txt") continue;
+    std::stringstream read;
+    read << std::ifstream(file.path()).rdbuf();
+    const std::string text = read.str();
+    const std::string mark = "== model\n";
+    const size_t begin = text.find(mark) + mark.size();
+    cases.push_back({file.path().filename().string(), text.substr(begin, text.find("== run") - begin)});
+  }
+  return cases;
+}
+
+std::vector<plan::InputSpec> knowledge_of(const ir::Graph& graph) {
+  std::vector<plan::InputSpec> knowledge;
+  for (const ir::Value* input : graph.top().inputs) knowledge.push_back({input->type, {}});
+  return knowledge;
+}
+
+// --- Nothing but a pass rewrites a graph.
+
+std::string every_name() {
+  std::string names;
+  for (const Pass& pass : passes()) names += (names.empty() ? "" : ",") + std::string(pass.name);
+  return names;
+}
+
+// What one pass leaves is what the next pass of its stage finds, and what the last one leaves is planned.
+TEST(Pipeline, BetweenPassesNothingChangesTheGraphOfACase) {
+  for (const Case& c : all_cases()) {
+    const auto session = c.open({});
+    ASSERT_NE(session, nullptr);
+    const Pass* before = nullptr;
+    std::string left;
+    PipelineOptions options;
+    options.before = [&](const Pass& pass, const ir::Graph& graph) {
+      if (before && before < &pass && before->stage == pass.stage) {
+        EXPECT_EQ(print(graph), left) << c.name << ": between " << before->name << " and " << pass.name;
+      }
+    };
+    options.after = [&](const Pass& pass, const ir::Graph& graph) {
+      before = &pass;
+      left = print(graph);
+    };
+    const auto made = session::optimize(session->graph(), knowledge_of(session->graph()), options);
+    if (made.ok()) EXPECT_EQ(print(*made->graph), left) << c.name;
+  }
+}
+
+TEST(Pipeline, WithAllPassesOffACaseIsLoadedAndSpecialisedAsWithoutOptimisation) {
+  const PassSet all = PassSet::named(every_name()).value();
+  for (const Case& c : all_cases()) {
+    SessionOptions off, plain;
+    off.passes_off = every_name();
+    plain.optimize = false;
+    const auto without = c.open(off), expected = c.open(plain);
+    ASSERT_TRUE(without && expected);
+    EXPECT_EQ(print(without->graph()), print(expected->graph())) << c.name;
+    const auto knowledge = knowledge_of(expected->graph());
+    const auto a = session::optimize(without->graph(), knowledge, {.off = all});
+    const auto b = session::optimize(expected->graph(), knowledge, {.optimize = false, .off = all});
+    ASSERT_EQ(a.ok(), b.ok()) << c.name;
+    if (a.ok()) EXPECT_EQ(print(*a->graph), print(*b->graph)) << c.name;
+  }
+}
+
+// CastLike that the model has is a Cast once the model is loaded.
+TEST(Pipeline, ARewriteOfATypedModelCanBeSwitchedOff) {
+  const Case c{"cast", R"(<ir_version: 10, opset_import: ["" : 22]>
+cast (float[2] x, int64[2] y) => (int64[2] z) { z = CastLike (x, y) })"};
+  for (const char* const off : {"", "settle-casts"}) {
+    SessionOptions options;
+    options.passes_off = off;
+    const auto session = c.open(options);
+    ASSERT_NE(session, nullptr);
+    EXPECT_EQ(session->graph().top().nodes.front()->op->name, *off ? "CastLike" : "Cast");
+  }
+}
+
+// Nodes that nothing reads are neither lowered nor planned, unless the passes that take them away are off.
+TEST(Pipeline, WhatNothingReadsGoesByPassesThatCanBeSwitchedOff) {
+  TestGraph t({floats({2})}, 1);
+  t->call("Exp", {t.in(0)});
+  t->set_output(0, t->call("Neg", {t.in(0)}));
+  const auto count = [&](std::string_view off) {
+    const auto made =
+        session::optimize(t.graph(), knowledge_of(t.graph()), {.optimize = false, .off = PassSet::named(off).value()});
+    return made.ok() ? made->graph->top().nodes.size() : 0;
+  };
+  EXPECT_EQ(count(""), 1U);
+  EXPECT_EQ(count("drop-unread-nodes"), 1U);
+  EXPECT_EQ(count("drop-decided-nodes"), 1U);
+  EXPECT_EQ(count("drop-unread-nodes,drop-decided-nodes"), 2U);
 }
 
 // --- No pass changes a loop without a remark.
@@ -169,22 +280,13 @@ void expect_remarks(const ir::Graph& graph, const std::string& what) {
 }
 
 TEST(Pipeline, NoPassChangesALoopOfACaseWithoutARemark) {
-  size_t count = 0;
-  for (const auto& file :
-       std::filesystem::recursive_directory_iterator(std::filesystem::path(source_dir()) / "tests" / "cases")) {
-    if (file.path().extension() != ".txt") continue;
-    std::stringstream read;
-    read << std::ifstream(file.path()).rdbuf();
-    const std::string text = read.str();
-    const std::string mark = "== model\n";
-    const size_t begin = text.find(mark) + mark.size();
-    const std::string model = text.substr(begin, text.find("== run") - begin);
-    const auto session = Session::from_bytes(std::as_bytes(std::span(model)));
-    ASSERT_TRUE(session.ok()) << file.path() << ": " << session.error().to_string();
-    expect_remarks((*session)->graph(), file.path().filename().string());
-    ++count;
+  const std::vector<Case> cases = all_cases();
+  EXPECT_GT(cases.size(), 40U);
+  for (const Case& c : cases) {
+    const auto session = c.open({});
+    ASSERT_NE(session, nullptr);
+    expect_remarks(session->graph(), c.name);
   }
-  EXPECT_GT(count, 40U);
 }
 
 // One loop of everything that a pass looks for.
