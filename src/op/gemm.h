@@ -30,6 +30,9 @@ class ScratchLayout {
 
 // An attribute that opt::narrow_weights gives to products: a constant right-hand side is packed in float16.
 inline constexpr const char* kHalfWeights = "half_weights";
+// An attribute that rewriting gives to recurrent operators (opt::mark_recurrent), and their lowerings to the products
+// that they make.
+inline constexpr const char* kOfRecurrence = "of_recurrence";
 
 // An operand in the type of the computation. If it is stored in another type, it is converted into scratch first.
 struct WideOperand {

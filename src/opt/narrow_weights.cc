@@ -94,9 +94,9 @@ const ir::Node* loop_that_reads(const ir::Node& product, const Readers& readers)
 }
 
 void narrow(ir::Node& node, const Readers& readers, Remarks* remarks) {
-  const bool marked = node.attributes.has(kHalfWeights);
+  const bool marked = node.attributes.has(kOfRecurrence);
   const ir::Node* around = loop_around(*node.parent);
-  node.attributes.erase(kHalfWeights);
+  node.attributes.erase(kOfRecurrence);
   if ((!around && !marked) || !has_weights(node)) return;
   const auto rounding = rounding_of(node.inputs[1]->constant);
   if (!rounding) return;
@@ -112,7 +112,7 @@ void narrow(ir::Node& node, const Readers& readers, Remarks* remarks) {
 
 void mark_recurrent(ir::Graph& graph, Remarks*) {
   ir::for_each_node(graph.top(), [](ir::Node& node) {
-    if (is_recurrent(node)) node.attributes.set(ir::Attribute::of(kHalfWeights, int64_t{1}));
+    if (is_recurrent(node)) node.attributes.set(ir::Attribute::of(kOfRecurrence, int64_t{1}));
   });
 }
 

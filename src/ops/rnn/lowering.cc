@@ -97,7 +97,7 @@ Value* Lowering::gemm(Value* a, Value* b, Value* addend) {
 
 std::vector<Attribute> Lowering::product_attributes() const {
   std::vector<Attribute> attributes{Attribute::of("transB", 1)};
-  if (const Attribute* half = ctx_.attributes().find(kHalfWeights)) attributes.push_back(*half);
+  if (const Attribute* mark = ctx_.attributes().find(kOfRecurrence)) attributes.push_back(*mark);
   return attributes;
 }
 
