@@ -228,8 +228,12 @@ void add_run(CLI::App& app, int& status) {
       ->check(CLI::PositiveNumber);
   CLI::Option* plan = command.add_flag("--plan", run->dump_plan, "Print the program that would run, and run nothing");
   CLI::Option* dump =
-      command.add_option("--dump", run->dump, "Print the graph as it is behind this rewrite, and run nothing");
-  dump->type_name("PASS")->check(one_of(treadle::pass_names()))->excludes(plan);
+      command.add_option("--dump", run->dump,
+                         "Print the graph as it is behind this rewrite (changes: what each rewrite did and took), and "
+                         "run nothing");
+  std::vector<std::string> dumps = treadle::pass_names();
+  dumps.emplace_back("changes");
+  dump->type_name("PASS")->check(one_of(dumps))->excludes(plan);
   for (const char* of_runs : {"--output", "--out", "--time-limit", "--iteration-limit", "--memory-limit", "--json"}) {
     plan->excludes(of_runs);
     dump->excludes(of_runs);

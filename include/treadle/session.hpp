@@ -203,7 +203,7 @@ class Session {
 
   // The model after the rewrites of loading, serialised.
   std::string optimized_model() const { return detail::take_bytes(treadle_session_optimized_model, get()); }
-  // The graph after the rewrites of loading; with the option "dump", the graph after the rewrite that the option names.
+  // The graph after the rewrites of loading; with the option "dump", what that option asks for.
   std::string dump_graph() const { return detail::take_text(treadle_session_dump_graph, get()); }
   void set_threads(int threads) { treadle_session_set_threads(get(), threads); }
   void compile() const { treadle_session_compile(get()); }

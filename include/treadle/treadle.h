@@ -203,7 +203,8 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  *
  * "loop_condition": ignored, obeyed: whether the body of a Loop without cond ends the Loop. By the specification the
  * condition is ignored; onnxruntime obeys it. "passes_off": names of rewrites to leave out, separated by commas; the
- * default is TREADLE_PASSES_OFF. "dump": a rewrite's name, for treadle_session_dump_graph. */
+ * default is TREADLE_PASSES_OFF. "dump": a rewrite's name, or changes, for
+ * treadle_session_dump_graph. */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* Sets "load_time_limit" and "load_memory_limit". Zero or less: no limit. */
 TREADLE_API void treadle_options_limit_load_time(treadle_options* options, double seconds);
@@ -301,7 +302,8 @@ TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_sessio
 /* The names of rewrites, in the order in which they run; NULL past the last. */
 TREADLE_API const char* treadle_pass_name(size_t index);
 /* For people. The graph after the rewrites of loading or, with the option "dump", behind that rewrite in the last
- * planning. And the program that is planned for these inputs. */
+ * planning; where that option is "changes", a line for each rewrite that has run: its name, whether it changed the
+ * graph, and its time. And the program that is planned for these inputs. */
 TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);
 TREADLE_API treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
                                                       const treadle_value* const* values, size_t count, char** text);

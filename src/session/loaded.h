@@ -2,7 +2,6 @@
 // The state of a session after loading. Apart from the graph kept for inspection, it does not change afterwards.
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,23 +16,6 @@
 #include "wire/mapped_file.h"
 
 namespace treadle::session {
-
-// The graph after the pass that SessionOptions::dump names, as text, from the last planning.
-class GraphDump {
- public:
-  void keep(std::string text) {
-    const std::lock_guard lock(mutex_);
-    text_ = std::move(text);
-  }
-  std::string text() const {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string text_;
-};
 
 struct Loaded {
   SessionOptions options;
@@ -54,7 +36,6 @@ struct Loaded {
   // Rules that the model breaks or leaves open, each as a sentence. The model runs nevertheless.
   std::vector<std::string> model_warnings;
   std::shared_ptr<const run::NativeCache> native_cache;
-  mutable GraphDump dump;
 
   // The passes that the options select.
   opt::PipelineOptions pipeline() const;

@@ -15,10 +15,10 @@
 #include "model/import.h"
 #include "model/text_file.h"
 #include "op/loop_view.h"
-#include "op/print.h"
 #include "ops/control/loop.h"
 #include "run/native_library.h"
 #include "session/deciding_inputs.h"
+#include "session/graph_dump.h"
 #include "session/limited_work.h"
 #include "session/loaded.h"
 #include "session/sequence_signature.h"
@@ -90,7 +90,10 @@ Status settle_options(Loaded& loaded) {
   for (std::string& remark : remarks_on_reference(options)) loaded.warnings.push_back(std::move(remark));
   TREADLE_TRY(read_environment(options));
   TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
-  if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
+  if (!options.dump.empty()) {
+    TREADLE_TRY(check_dump(options.dump));
+    if (!options.dumped) options.dumped = std::make_shared<GraphDump>();
+  }
   const auto compiler = options.jit == Jit::kOff ? run::InstalledCompiler() : run::find_installed_compiler();
   if (options.jit >= Jit::kAlways && !compiler.damage.empty()) {
     loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), compiler.damage));
@@ -243,10 +246,7 @@ opt::PipelineOptions Loaded::pipeline() const {
                             .half_weights = options.weights == Weights::kF16,
                             .fold_limits = fold_limits,
                             .off = passes_off};
-  if (options.dump.empty()) return made;
-  made.after = [this](const opt::Pass& pass, const ir::Graph& made_by) {
-    if (pass.name == options.dump) dump.keep(print(made_by));
-  };
+  if (options.dumped) options.dumped->watch(options.dump, made);
   return made;
 }
 

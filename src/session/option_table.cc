@@ -7,6 +7,7 @@
 #include <string>
 
 #include "opt/pipeline.h"
+#include "session/graph_dump.h"
 
 namespace treadle::session {
 
@@ -79,7 +80,7 @@ Status set_passes_off(SessionOptions& options, Text, Text value) {
 }
 
 Status set_dump(SessionOptions& options, Text, Text value) {
-  TREADLE_TRY(opt::pass_named(value).status());
+  TREADLE_TRY(check_dump(value));
   options.dump = value;
   return {};
 }

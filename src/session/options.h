@@ -16,6 +16,10 @@ namespace treadle {
 
 struct OpDef;
 
+namespace session {
+class GraphDump;
+}
+
 enum class Tier : uint8_t {
   kProgram,    // the planned program: the default
   kReference,  // the reference interpreter: node by node with kernels of narrowest_isa(), without rewrites
@@ -50,7 +54,9 @@ struct SessionOptions {
   bool bounded_load = true;
   // Passes to leave out (opt/pipeline.h): names separated by commas. Errors when opening: an unknown name.
   std::string passes_off;
-  std::string dump;     // a pass: dump_graph() gives the graph behind it, from the last planning
+  std::string dump;  // what dump_graph() gives (session/graph_dump.h)
+  // Where that is noted, once a session is open. Sessions with copies of its options, as of streams, note theirs there.
+  std::shared_ptr<session::GraphDump> dumped;
   int exact_plans = 1;  // how many plans to make for exact sizes before one for any sizes
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and by the denotation that the specification
   // defines ("DATA_BATCH" -> 1, in any case of letters).

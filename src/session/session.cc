@@ -12,6 +12,7 @@
 #include "model/export.h"
 #include "op/print.h"
 #include "session/absent_inputs.h"
+#include "session/graph_dump.h"
 #include "session/loaded.h"
 #include "session/plan_cache.h"
 #include "session/reference_run.h"
@@ -284,12 +285,13 @@ Result<session::Planned> Session::plan_model() const {
 }
 
 Result<std::string> Session::dump_graph() const {
-  const std::string& pass = impl_->loaded.options.dump;
-  if (pass.empty()) return print(*impl_->loaded.graph);
-  std::string text = impl_->loaded.dump.text();
+  const std::string& what = impl_->loaded.options.dump;
+  if (what.empty()) return print(*impl_->loaded.graph);
+  std::string text = impl_->loaded.options.dumped->text();
   if (!text.empty()) return text;
-  return error(Code::kInvalidArgument,
-               "pass '{}' has not run: nothing is planned yet, or the options do not ask for it", pass);
+  return error(
+      Code::kInvalidArgument,
+      "dump = {}: nothing that it asks for has run, since nothing is planned yet or the options do not want it", what);
 }
 
 Result<std::string> Session::optimized_model() const {

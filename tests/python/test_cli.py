@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -546,6 +547,37 @@ def test_a_pass_can_be_dumped_behind_and_switched_off(log_sum):
         assert "nonsense" in done.stderr
         assert "expand-nodes" in done.stderr
     tool("run", log_sum, "--random", 1, "--dump", "solve-recurrences", status=1)  # it is off by default
+
+
+def pass_names():
+    table = (ROOT / "src" / "opt" / "pipeline.cc").read_text()
+    return re.findall(r'^    \{"([a-z-]+)", Stage::k', table, re.MULTILINE)
+
+
+def test_every_pass_can_be_named(log_sum):
+    """In --without, in --dump, and in what `bisect` halves: it takes the names from the list that --without knows."""
+    for name in pass_names():
+        tool("run", log_sum, "--random", 1, "--plan", "--without", name)
+        dumped = subprocess.run(
+            [TOOL, "run", log_sum, "--random", "1", "--dump", name], capture_output=True, text=True, check=False
+        )
+        assert dumped.returncode in (0, 1), dumped.stderr  # 1: the options do not ask for it
+        assert "return " in dumped.stdout or f"dump = {name}: nothing" in dumped.stderr
+    every = [argument for name in pass_names() for argument in ("--without", name)]
+    assert "results are those of" in tool("bisect", log_sum, "--random", 1, *every)
+
+
+def test_what_each_pass_did_can_be_dumped(log_sum):
+    def changes(*arguments):
+        lines = tool("run", log_sum, "--random", 1, "--dump", "changes", *arguments).splitlines()
+        return {name: changed for name, changed, _, unit in map(str.split, lines) if unit == "us"}
+
+    found = changes()
+    assert [name for name in pass_names() if name in found] == list(found)
+    assert found["expand-nodes"] == "changed"
+    assert found["unstack-states"] == "same"
+    assert "solve-recurrences" not in found
+    assert "expand-nodes" not in changes("--without", "expand-nodes")
 
 
 def test_the_environment_switches_passes_off(log_sum):
