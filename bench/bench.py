@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [table] [provider] [searches] [engines] [gallery].
+[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -23,6 +23,7 @@
     random     random operators beside onnxruntime
     costs      what the engine itself takes, beside the estimates of src/op/costs.h
     explain    what `explain` estimates loops to take, beside what they take
+    passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     stops      how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
@@ -45,6 +46,7 @@ from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_networks import bench_networks
 from bench_operators import bench_operators
+from bench_passes import bench_passes
 from bench_pools import bench_pools
 from bench_products import bench_products
 from bench_products8 import bench_products8
@@ -77,6 +79,7 @@ def main() -> None:
         "stops": bench_stops,
         "costs": bench_costs,
         "explain": bench_explain,
+        "passes": bench_passes,
         "table": bench_table,
         "searches": bench_searches,
         "provider": bench_provider,
@@ -91,7 +94,7 @@ def main() -> None:
         "--match",
         default="",
         metavar="TEXT",
-        help="of loops, operators and growing models, those with TEXT in the name",
+        help="of loops, operators, growing models and rewrites, those with TEXT in the name",
     )
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
