@@ -93,9 +93,6 @@ void fuse_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 // Softmax of a product, times a matrix, becomes one node where rows are many.
 void fuse_attention(ir::Graph& graph, Remarks* remarks = nullptr);
 
-// If in a small loop on a condition from outside of it is decided once: the loop stands in both branches of the If.
-void unswitch_loops(ir::Graph& graph, Remarks* remarks = nullptr);
-
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
 void scan_counted_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 

@@ -360,28 +360,6 @@ def test_a_map_over_the_counter():
     assert not session(text, jit="off").explain(json=True)["loops"]
 
 
-# --- conditions from outside
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_condition_from_outside_is_asked_once(sign):
-    text = model(
-        "(float[1,16] h0, float[9,1,16] x, float[16,16] R) => (float[1,16] h, float[9,1,16] y)",
-        """sum = ReduceSum <keepdims = 0> (x)
-        zero = Constant <value = float {0}> ()
-        up = Greater(sum, zero)
-        h, y = Scan <num_scan_inputs = 1, body = f (float[1,16] s, float[1,16] e) => (float[1,16] t, float[1,16] o) {
-          q = If (up) <
-            then_branch = a () => (float[1,16] p) { r = MatMul(s, R)  p = Tanh(r) },
-            else_branch = b () => (float[1,16] m) { m = Softmax <axis = 1> (s) }>
-          t = Add(q, e)
-          o = Identity(t)
-        }> (h0, x)""",
-    )
-    check(text, {"h0": floats(1, 16), "x": sign * np.abs(floats(9, 1, 16)), "R": floats(16, 16) / 4})
-    assert ("decided", "If") in changes(text)
-
-
 # --- linear recurrences
 
 EMA = "k = Constant <value = float {0.1}> ()\n one = Constant <value = float {1}> ()\n keep = Sub(one, k)\n"
