@@ -100,10 +100,6 @@ void scan_counted_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 // same bit for bit.
 void unroll_single_trips(ir::Graph& graph, Remarks* remarks = nullptr);
 
-// States that are made of the scan inputs of their trip alone become scan inputs one trip late, where products read
-// them or nothing else is carried.
-void delay_states(ir::Graph& graph, Remarks* remarks = nullptr);
-
 // Chains of one operation in a loop that gives the same bits however it is grouped (minima, integer sums, ...) are
 // grouped so that what the trip before has made comes last, and what is the same in every trip runs before the loop.
 // Without `compiles` only for the latter: the interpreter takes one operation after the other.

@@ -96,11 +96,8 @@ constexpr Pass kPasses[] = {
      true},
     {"unroll-single-trips", Stage::kPlanning, plain<unroll_single_trips>,
      "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
-    {"delay-states", Stage::kPlanning, plain<delay_states>,
-     "before run-maps-at-once and batch-products, which take what no longer waits for the iteration before"},
     {"reassociate", Stage::kPlanning, regroup,
-     "behind scan-counted-loops, which knows sums of the counter by their form, and delay-states: what still waits for "
-     "the iteration before comes last"},
+     "behind scan-counted-loops, which knows sums of the counter by their form"},
     {"run-maps-at-once", Stage::kPlanning, plain<run_maps_at_once>,
      "before batch-products: of a map the whole body leaves"},
     {"batch-products", Stage::kPlanning, batch, "before sink-outputs, which moves what reads states as well"},

@@ -5,10 +5,10 @@
 namespace treadle::opt {
 
 std::string_view name(Change change) {
-  constexpr std::string_view kNames[kChangeCount] = {
-      "lowered", "folded",       "decided",  "elided",   "merged",   "dropped",   "hoisted",
-      "batched", "scanned",      "sunk",     "fused",    "selected", "delayed",   "mapped",
-      "guarded", "reassociated", "restated", "unrolled", "narrowed", "unstacked", "regrouped"};
+  constexpr std::string_view kNames[kChangeCount] = {"lowered",  "folded",   "decided",  "elided",    "merged",
+                                                     "dropped",  "hoisted",  "batched",  "scanned",   "sunk",
+                                                     "fused",    "selected", "mapped",   "guarded",   "reassociated",
+                                                     "restated", "unrolled", "narrowed", "unstacked", "regrouped"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -26,7 +26,6 @@ std::string_view sentence(Change change) {
       "runs behind the loop, for all iterations at once",
       "part of another node",
       "cheap branches: both run, one result is taken",
-      "a state made of scan inputs alone: they are read one iteration late",
       "nothing is carried from iteration to iteration, so its body runs for all iterations at once",
       "its indices are looked at before it: a Scan where all are inside, else this loop",
       "a linear recurrence: a scan over time in blocks, and the rest for all iterations at once",

@@ -22,7 +22,6 @@ enum class Change : uint8_t {
   kSunk,          // only fed a scan output: runs behind the loop, for all trips at once
   kFused,         // has become part of another node (`into`)
   kSelected,      // an If with cheap branches: both run, and one result is taken
-  kDelayed,       // a state made of scan inputs alone (`into`): reads them one trip late
   kMapped,        // a loop that carries nothing: its body runs for all trips at once
   kGuarded,       // a loop whose trips and indices are looked at before it: a Scan if they are counted and inside
   kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
@@ -32,7 +31,7 @@ enum class Change : uint8_t {
   kUnstacked,     // a state stacked of parts (`into`: which): each part is a state of its own
   kRegrouped,     // the last node of a chain of one operation whose operands are put together in another order
 };
-inline constexpr int kChangeCount = 21;
+inline constexpr int kChangeCount = 20;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

@@ -166,26 +166,6 @@ ir::Value* StackedNodes::reshaped(ir::Value* v, const Dim& first, const Dims& re
                      Type::tensor(v->type.element, std::move(shape)), name + ":steps");
 }
 
-StackedNodes::Delayed StackedNodes::delayed(ir::Value* first, const ir::Value* element, bool reverse,
-                                            const std::string& name) {
-  const ElementType type = element->type.element;
-  const Shape whole_shape = with_trips(element->type.shape);
-  ir::Value* row = reshaped(first, 1, known_dims(element->type.shape), name);
-  Shape longer = whole_shape;
-  longer[0] = trips_ + Dim(1);
-  ir::Value* rows[] = {row, whole(element)};
-  if (reverse) std::swap(rows[0], rows[1]);
-  ir::Value* line = build_.call("Concat", rows, Type::tensor(type, std::move(longer)), name + ":line",
-                                {ir::Attribute::of("axis", 0)});
-  ir::Value* begin = build_.int64s({reverse ? 1 : 0}, name + ":bound");
-  ir::Value* end = build_.int64s({reverse ? INT64_MAX : -1}, name + ":bound");
-  ir::Value* axis = build_.int64s({0}, name + ":bound");
-  ir::Value* index =
-      build_.graph().new_constant(name + ":index", Tensor::scalar<int64_t>(ElementType::kInt64, reverse ? 0 : -1));
-  return {build_.call("Slice", {line, begin, end, axis}, Type::tensor(type, whole_shape), name + ":before"),
-          build_.call("Gather", {line, index}, element->type, name + ":last")};
-}
-
 ir::Value* StackedNodes::repeated(ir::Value* v, const std::string& name) {
   std::vector<int64_t> sizes{trips_.value()};
   for (const int64_t d : known_dims(v->type.shape)) sizes.push_back(d);

@@ -75,12 +75,6 @@ class StackedNodes {
   void add(std::unique_ptr<ir::Node> node);
   // A value that is the same in each trip, once per trip. Wants their number to be known.
   ir::Value* repeated(ir::Value* v, const std::string& name);
-  // What the trip before made, for every trip (`first` for the first one), and what the last one made (`first` where
-  // there is none). With `reverse`, trips go from the last position to the first.
-  struct Delayed {
-    ir::Value *before, *last;
-  };
-  Delayed delayed(ir::Value* first, const ir::Value* element, bool reverse, const std::string& name);
 
  private:
   void add_widened(std::unique_ptr<ir::Node> node, const Stacked& how);

@@ -45,10 +45,10 @@ TEST(Pipeline, ASetHoldsWhatItWasGiven) {
   const auto set = PassSet::named("sink-outputs,read-sequences");
   ASSERT_TRUE(set.ok());
   EXPECT_TRUE(set->contains(pass_named("sink-outputs").value()));
-  EXPECT_FALSE(set->contains(pass_named("delay-states").value()));
+  EXPECT_FALSE(set->contains(pass_named("unstack-states").value()));
   const PipelineOptions options{.off = *set};
   EXPECT_FALSE(is_on("read-sequences", options));
-  EXPECT_TRUE(is_on("delay-states", options));
+  EXPECT_TRUE(is_on("unstack-states", options));
   EXPECT_FALSE(is_on("solve-recurrences", options));
   EXPECT_TRUE(is_on("solve-recurrences", {.associative = true}));
   EXPECT_FALSE(is_on("hoist-invariants", {.optimize = false}));
