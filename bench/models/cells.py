@@ -13,6 +13,7 @@ def cell_class(what: str, times: float) -> Class:
 
 CELL_GREEDY = cell_class("greedy decode", 2.4)
 BATCHED = Class("cells in a Scan, batch 16", 1.0)
+OVER_LISTS = Class("cells in a Loop over a list")
 
 
 def rnn_body(x: str, h: str, out: str, k: str = "") -> str:
@@ -61,6 +62,24 @@ def rnn_cell(n: int, batch: int, width: int) -> Built:
     weights = {name: uniform(rng, width, width, scale=width**-0.5) for name in ("W", "R")}
     inputs = {"h0": uniform(rng, batch, width), "x": uniform(rng, n, batch, width)}
     return Built(text, weights, inputs, n, (n, batch, width), "h0 x W R", tolerance=1e-3)
+
+
+@loop(OVER_LISTS, 50, 1, 64, name="rnn_cell H=64, list", yardstick="rnn_cell", jax="rnn_cell")
+def rnn_over_list(n: int, batch: int, width: int) -> Built:
+    """The same cell as TorchScript writes it: rows come from a list, `x.unbind(0)`, and results are appended to one."""
+    h = f"float[{batch},{width}]"
+    built = rnn_cell(n, batch, width)
+    built.text = f"""
+    g ({h} h0, float[{n},{batch},{width}] x) => ({h} last, float[{n},{batch},{width}] y) <bool yes = {{1}}> {{
+      rows = SplitToSequence <axis = 0, keepdims = 0> (x)
+      count = SequenceLength(rows)
+      none = SequenceEmpty()
+      last, made = Loop(count, yes, h0, none) <body = b (int64 i, bool go, {h} h, seq({h}) ys) => (bool on, {h} h2, seq({h}) all) {{
+        on = Identity(go)
+        xt = SequenceAt(rows, i) {rnn_body("xt", "h", "h2")}
+        all = SequenceInsert(ys, h2) }}>
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (made) }}"""
+    return built
 
 
 @loop(cell_class("LSTM H=64", 7), 50, 64, name="lstm_cell H=64")
