@@ -90,6 +90,19 @@ def mandelbrot(n: int, size: int) -> Built:
     return Built(text, weights, inputs, n, (n, size * size), "cr ci", allowed_mismatch=0.01)
 
 
+@loop(MANDELBROT, 20, 64, name="mandelbrot, literals", yardstick="mandelbrot", jax="mandelbrot")
+def mandelbrot_with_literals(n: int, size: int) -> Built:
+    """The same as onnxscript writes it: what is converted gets the type of what it meets, by CastLike."""
+    built = mandelbrot(n, size)
+    for written, by_type in {
+        "inside = LessOrEqual(size, four)": "limit = CastLike(four, size)\n        inside = LessOrEqual(size, limit)",
+        "Cast <to = 1> (inside)": "CastLike(inside, k)",
+    }.items():
+        built.text = built.text.replace(written, by_type)
+    built.weights["four"] = np.array(4, I64)
+    return built
+
+
 @loop(SELECTIVE, 64, 96, 16)
 def selective_scan(n: int, channels: int, states: int) -> Built:
     """Mamba's recurrence as exporters write it: a Loop that gathers its inputs by the iteration counter."""
