@@ -110,22 +110,23 @@ inline int cut_pair(int8_t* pair, int& larger) {
   return rest;
 }
 
-// Cuts what does not fit from the panels at `panels`; the number of rests, or -1 where there are too many.
-inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRest* rests, int64_t most,
-                         StopPoll& stop) {
-  const QLayout<QScheme::kFitted> layout(s);
+// Cuts what does not fit from `panels` panels, one behind the other: `steps` times four weights of width_of(panel)
+// columns each. The number of rests, or -1 where there are more than `most`.
+template <class WidthOf>
+int64_t cut_rests(int8_t* pair, int64_t panels, int64_t steps, const WidthOf& width_of, int32_t* ends, QRest* rests,
+                  int64_t most, StopPoll& stop) {
   int64_t count = 0;
   StepPoll pairs(stop, kPackedNs);
-  for (int64_t panel = 0; panel < layout.panels; ++panel) {
-    int8_t* pair = panels + panel * layout.panel_bytes;
-    for (int64_t i = 0; i < layout.panel_bytes / 2; ++i, pair += 2) {
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    const int64_t width = width_of(panel);
+    for (int64_t i = 0; i < steps * width * 2; ++i, pair += 2) {
       if (pairs.after_step()) return -1;
       int larger = 0;
       const int rest = cut_pair(pair, larger);
       if (rest == 0) continue;
       if (count == most) return -1;
-      rests[count++] = {static_cast<uint16_t>(i / (2 * kIntPanel) * 4 + i % 2 * 2 + larger),
-                        static_cast<uint8_t>(i / 2 % kIntPanel), static_cast<int8_t>(rest)};
+      rests[count++] = {static_cast<uint16_t>(i / (2 * width) * 4 + i % 2 * 2 + larger),
+                        static_cast<uint8_t>(i / 2 % width), static_cast<int8_t>(rest)};
     }
     ends[panel] = static_cast<int32_t>(count);
   }
@@ -139,9 +140,10 @@ inline void pack_fitted(const QGemmShape& s, const void* b, void* packed, StopPo
   std::byte* panels = bytes + layout.panels_at;
   pack_qpanels<QScheme::kFitted>(s, b, panels, 0, inner.panels, stop);
   if (was_stopped()) return;
-  const int64_t rests = cut_rests(s, reinterpret_cast<int8_t*>(panels + inner.sums_bytes),
-                                  reinterpret_cast<int32_t*>(bytes + layout.ends_at),
-                                  reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests, stop);
+  const int64_t rests = cut_rests(
+      reinterpret_cast<int8_t*>(panels + inner.sums_bytes), inner.panels, inner.panel_bytes / (4 * kIntPanel),
+      [](int64_t) { return int64_t{kIntPanel}; }, reinterpret_cast<int32_t*>(bytes + layout.ends_at),
+      reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests, stop);
   const FittedLayout::Head head{rests >= 0 ? 1 : 0};
   std::memcpy(packed, &head, sizeof head);
   if (head.fits == 0) pack_qpanels<QScheme::kPairs>(s, b, panels, 0, inner.panels, stop);

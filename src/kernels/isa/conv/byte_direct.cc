@@ -3,9 +3,6 @@
 // multiplies (x without a sign, w with one), the sum of a position and a channel still owes
 //   - (x_zero of x') * sum of the channel's w'
 //   - (w_zero of w') * sum over the position's (x' - x_zero)    wherever that zero point is not 0
-//
-// Without VNNI neighbouring weights have to fit 16 bits together (qgemm_pack.h). What a channel lacks is added behind
-// the tiles; where channels lack too much, each weight is cut into two halves, which fit, and tiles run twice.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +10,7 @@
 
 #include "kernels/isa/conv/byte_method.h"
 #include "kernels/isa/conv/byte_transpose.h"
+#include "kernels/isa/conv/byte_weights.h"
 #include "kernels/isa/conv/direct_copy.h"
 #include "kernels/isa/qgemm_pack.h"
 #include "kernels/isa/qgemm_store.h"
@@ -47,112 +45,34 @@ struct ByteChannels {
   static constexpr ChannelsForm form() { return {kLanes, kPanelVectors, 4, 1024}; }
 };
 
-// Packed weights of a group: head, sums of w', where each panel's rests end, panels, then rests or halves.
-class ByteWeights {
- public:
-  enum class Form : int32_t { kWhole, kHalves };
+ByteWeightLayout weight_layout(const ChannelsLayout& layout, bool quads) {
+  constexpr int64_t kFewest = 50;  // a rest in so many weights takes as long as a second run of the tiles
+  const int64_t weights = align_up(layout.group_elements() * 4);
+  return {layout.vectors * layout.form.lanes, layout.panels, weights, 0, layout.group_elements() * 2 / kFewest, quads};
+}
 
-  ByteWeights(const ChannelsLayout& layout, bool quads)
-      : sums_at(kKernelAlignment),
-        ends_at(sums_at + align_up(layout.vectors * layout.form.lanes * 4)),
-        panels_at(ends_at + align_up(layout.panels * 4)),
-        panels_bytes(align_up(layout.group_elements() * 4)),
-        more_at(panels_at + panels_bytes),
-        most_rests(quads ? 0 : layout.group_elements() * 2 / kFewest),
-        bytes(more_at + (quads ? 0 : panels_bytes)) {}
-
-  int64_t sums_at, ends_at, panels_at, panels_bytes, more_at, most_rests, bytes;
-
- private:
-  // A rest in so many pairs takes as long as a second run of the tiles.
-  static constexpr int64_t kFewest = 50;
-};
-
-// Weights of one group.
-class ByteWeightPacker {
- public:
-  ByteWeightPacker(const QConvShape& shape, const ConvGeometry& g, const ChannelsLayout& layout, bool quads,
-                   std::byte* packed, StopPoll& stop)
-      : shape_(shape), g_(g), layout_(layout), quads_(quads), at_(layout, quads), packed_(packed), stop_(stop) {}
-
-  void pack(const uint8_t* weights) {
-    if (!copy(weights)) return;
-    const bool whole = quads_ || cut();
-    if (!whole) halve(weights);
-    const auto form = whole ? ByteWeights::Form::kWhole : ByteWeights::Form::kHalves;
-    std::memcpy(packed_, &form, sizeof form);
-  }
-
- private:
-  int8_t* panels() { return reinterpret_cast<int8_t*>(packed_ + at_.panels_at); }
-
-  // False: it was told to stop.
-  bool copy(const uint8_t* weights) {
-    const uint8_t flip = shape_.w_signed ? 0 : 0x80;
-    auto* sums = reinterpret_cast<int32_t*>(packed_ + at_.sums_at);
-    std::memset(sums, 0, static_cast<size_t>(layout_.vectors * layout_.form.lanes * 4));
-    fill_in_pieces(panels(), 0, static_cast<size_t>(at_.panels_bytes));
-    StepPoll steps(stop_, kPackedNs);
-    for (int64_t channel = 0; channel < g_.out_per_group; ++channel) {
-      const int64_t panel = channel / layout_.panel_channels(), column = channel % layout_.panel_channels();
-      const int64_t width = layout_.panel_vectors(panel) * layout_.form.lanes * 4;
-      int8_t* to = panels() + panel * layout_.panel_elements() * 4 + column * 4;
-      const uint8_t* from = weights + channel * g_.k;
-      for (int64_t c = 0; c < g_.in_per_group; ++c) {
-        for (int64_t tap = 0; tap < g_.taps; ++tap) {
-          if (steps.after_step()) return false;
-          const auto value = static_cast<int8_t>(*from++ ^ flip);
-          to[(tap * layout_.depth + c / 4) * width + c % 4] = value;
-          sums[channel] += value;
-        }
+// [panel][tap][element of the input][channel][4]
+bool copy_weights(const QConvShape& shape, const ConvGeometry& g, const ChannelsLayout& layout, const uint8_t* from,
+                  int8_t* panels, int32_t* sums, StopPoll& stop) {
+  const uint8_t flip = shape.w_signed ? 0 : 0x80;
+  std::memset(sums, 0, static_cast<size_t>(layout.vectors * layout.form.lanes * 4));
+  fill_in_pieces(panels, 0, static_cast<size_t>(layout.group_elements() * 4));
+  StepPoll steps(stop, kPackedNs);
+  for (int64_t channel = 0; channel < g.out_per_group; ++channel) {
+    const int64_t panel = channel / layout.panel_channels(), column = channel % layout.panel_channels();
+    const int64_t width = layout.panel_vectors(panel) * layout.form.lanes * 4;
+    int8_t* to = panels + panel * layout.panel_elements() * 4 + column * 4;
+    for (int64_t c = 0; c < g.in_per_group; ++c) {
+      for (int64_t tap = 0; tap < g.taps; ++tap) {
+        if (steps.after_step()) return false;
+        const auto value = static_cast<int8_t>(*from++ ^ flip);
+        to[(tap * layout.depth + c / 4) * width + c % 4] = value;
+        sums[channel] += value;
       }
     }
-    return true;
   }
-
-  // Whether the rests have room.
-  bool cut() {
-    auto* ends = reinterpret_cast<int32_t*>(packed_ + at_.ends_at);
-    auto* rests = reinterpret_cast<QRest*>(packed_ + at_.more_at);
-    int32_t count = 0;
-    StepPoll pairs(stop_, kPackedNs);
-    for (int64_t panel = 0; panel < layout_.panels; ++panel) {
-      const int64_t width = layout_.panel_vectors(panel) * layout_.form.lanes;
-      int8_t* pair = panels() + panel * layout_.panel_elements() * 4;
-      for (int64_t i = 0; i < layout_.steps * width * 2; ++i, pair += 2) {
-        if (pairs.after_step()) return true;
-        int larger = 0;
-        const int rest = cut_pair(pair, larger);
-        if (rest == 0) continue;
-        if (count == at_.most_rests) return false;
-        rests[count++] = {static_cast<uint16_t>(i / (2 * width) * 4 + i % 2 * 2 + larger),
-                          static_cast<uint8_t>(i / 2 % width), static_cast<int8_t>(rest)};
-      }
-      ends[panel] = count;
-    }
-    return true;
-  }
-
-  void halve(const uint8_t* weights) {
-    if (!copy(weights)) return;
-    auto* other = reinterpret_cast<int8_t*>(packed_ + at_.more_at);
-    StepPoll steps(stop_, kPackedNs);
-    for (int64_t i = 0; i < at_.panels_bytes; ++i) {
-      if (steps.after_step()) return;
-      int8_t& weight = panels()[i];
-      other[i] = static_cast<int8_t>(weight / 2);
-      weight = static_cast<int8_t>(weight - other[i]);
-    }
-  }
-
-  const QConvShape& shape_;
-  const ConvGeometry& g_;
-  const ChannelsLayout& layout_;
-  const bool quads_;
-  ByteWeights at_;
-  std::byte* packed_;
-  StopPoll& stop_;
-};
+  return true;
+}
 
 // Scratch: sums, copy of the input, room of the copy, sums of positions, places.
 struct ByteScratch {
@@ -174,7 +94,7 @@ class ByteConv {
       : shape_(plan.shape),
         g_(plan.shape.conv),
         layout_(g_, Math::form()),
-        weights_at_(layout_, kScheme == QScheme::kQuads),
+        weights_at_(weight_layout(layout_, kScheme == QScheme::kQuads)),
         operands_(operands),
         epilogue_(epilogue),
         store_(epilogue) {
@@ -267,9 +187,9 @@ class ByteConv {
 
   void add_more(const ChannelUnit& unit, ChannelSums<Math>& sums) {
     const std::byte* more = packed_ + weights_at_.more_at;
-    ByteWeights::Form form;
-    std::memcpy(&form, packed_, sizeof form);
-    if (form == ByteWeights::Form::kHalves) return sums.add(unit, reinterpret_cast<const uint32_t*>(more), true);
+    if (weights_at_.form(packed_) == ByteWeightForm::kHalves) {
+      return sums.add(unit, reinterpret_cast<const uint32_t*>(more), true);
+    }
     const auto* ends = reinterpret_cast<const int32_t*>(packed_ + weights_at_.ends_at);
     const auto* rests = reinterpret_cast<const QRest*>(more);
     for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
@@ -372,7 +292,7 @@ class ByteConv {
   const QConvShape& shape_;
   ConvGeometry g_;
   ChannelsLayout layout_;
-  ByteWeights weights_at_;
+  ByteWeightLayout weights_at_;
   const QConvOperands& operands_;
   const QGemmEpilogue& epilogue_;
   const QStore store_;
@@ -399,11 +319,16 @@ void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed
   const ConvGeometry g(plan.shape.conv);
   const ChannelsLayout layout(g, ByteChannels<kScheme>::form());
   constexpr bool kQuads = kScheme == QScheme::kQuads;
-  const ByteWeights at(layout, kQuads);
+  const ByteWeightLayout at = weight_layout(layout, kQuads);
+  const auto width_of = [&](int64_t panel) { return layout.panel_vectors(panel) * layout.form.lanes; };
   for (int64_t group = 0; group < layout.groups; ++group) {
     if (stop.after(kPackedNs * static_cast<double>(std::min(g.out_per_group * g.k, kFewSteps)))) return;
-    ByteWeightPacker(plan.shape, g, layout, kQuads, static_cast<std::byte*>(packed) + group * at.bytes, stop)
-        .pack(static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k);
+    const auto* from = static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k;
+    const auto copy = [&](int8_t* panels, int32_t* sums) {
+      return copy_weights(plan.shape, g, layout, from, panels, sums, stop);
+    };
+    pack_byte_weights(at, layout.steps, width_of, kQuads, copy, static_cast<std::byte*>(packed) + group * at.bytes,
+                      stop);
   }
 }
 
@@ -413,7 +338,8 @@ void prepare_as(QConvPlan& plan) {
   const ChannelsLayout layout(g, ByteChannels<kScheme>::form());
   plan.units = g.out_plane == 0 ? 0 : layout.units();
   plan.scratch_bytes = static_cast<size_t>(ByteScratch(layout).bytes);
-  plan.packed_weight_bytes = static_cast<size_t>(layout.groups * ByteWeights(layout, kScheme == QScheme::kQuads).bytes);
+  plan.packed_weight_bytes =
+      static_cast<size_t>(layout.groups * weight_layout(layout, kScheme == QScheme::kQuads).bytes);
   plan.run = run_byte_channels<kScheme>;
   plan.pack = pack_byte_channels<kScheme>;
 }

@@ -4,9 +4,6 @@
 // owes
 //   - (x_zero of x') * sum of the filter's w'
 //   - (w_zero of w') * sum over the column of (x' - x_zero)    wherever that zero point is not 0
-//
-// Without VNNI neighbouring weights have to fit 16 bits together (qgemm_pack.h). What a filter lacks is added behind
-// the tile; where filters lack too much, each weight is cut into two halves, which fit, and tiles run twice.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +11,7 @@
 
 #include "kernels/isa/conv/axes.h"
 #include "kernels/isa/conv/byte_method.h"
+#include "kernels/isa/conv/byte_weights.h"
 #include "kernels/isa/qgemm_pack.h"
 #include "kernels/isa/qgemm_store.h"
 
@@ -47,103 +45,30 @@ struct StripLayout {
   int64_t width, strips;
 };
 
-// Packed filters of a group: head, sums, where each filter's rests end, filters and one of ones, then rests or halves.
-class FilterLayout {
- public:
-  enum class Form : int32_t { kWhole, kHalves };
+// A filter is a panel of one column; a row of ones follows the filters.
+ByteWeightLayout filter_layout(const ConvGeometry& g, bool quads) {
+  constexpr int64_t kFewest = 10;  // a rest in so many pairs takes as long as a second run of the tiles
+  const int64_t row_bytes = StripLayout(g).row_bytes, bytes = g.out_per_group * row_bytes;
+  const int64_t most = std::min<int64_t>(align_up(bytes) / int64_t{sizeof(QRest)}, g.out_per_group * g.k / 2 / kFewest);
+  return {g.out_per_group, g.out_per_group, bytes, row_bytes, most, quads};
+}
 
-  FilterLayout(const ConvGeometry& g, bool quads)
-      : row_bytes(StripLayout(g).row_bytes),
-        sums_at(kKernelAlignment),
-        ends_at(sums_at + align_up(g.out_per_group * 4)),
-        rows_at(ends_at + align_up(g.out_per_group * 4)),
-        more_at(rows_at + align_up((g.out_per_group + 1) * row_bytes)),
-        more_bytes(quads ? 0 : align_up(g.out_per_group * row_bytes)),
-        most_rests(std::min<int64_t>(more_bytes / int64_t{sizeof(QRest)}, g.out_per_group * g.k / 2 / kFewest)) {}
-  int64_t bytes() const { return more_at + more_bytes; }
-
-  int64_t row_bytes, sums_at, ends_at, rows_at, more_at, more_bytes, most_rests;
-
- private:
-  // A rest in so many pairs takes as long as a second run of the tiles.
-  static constexpr int64_t kFewest = 10;
-};
-
-// Filters of one group.
-class FilterPacker {
- public:
-  FilterPacker(const QConvShape& shape, const ConvGeometry& g, bool quads, void* packed, StopPoll& stop)
-      : shape_(shape), g_(g), quads_(quads), layout_(g, quads), packed_(static_cast<std::byte*>(packed)), stop_(stop) {}
-
-  void pack(const uint8_t* weights) {
-    if (!copy(weights)) return;
-    const bool whole = quads_ || cut();
-    if (!whole) halve(weights);
-    const auto form = whole ? FilterLayout::Form::kWhole : FilterLayout::Form::kHalves;
-    std::memcpy(packed_, &form, sizeof form);
+bool copy_filters(const QConvShape& shape, const ConvGeometry& g, const uint8_t* weights, int8_t* to, int32_t* sums,
+                  StopPoll& stop) {
+  const uint8_t flip = shape.w_signed ? 0 : 0x80;
+  const int64_t row_bytes = StripLayout(g).row_bytes;
+  for (int64_t r = 0; r < g.out_per_group; ++r, to += row_bytes) {
+    std::fill(to + g.k, to + row_bytes, int8_t{0});
+    int32_t sum = 0;
+    const bool goes_on = in_pieces(g.k, kPackedNs, stop, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) sum += to[p] = static_cast<int8_t>(weights[r * g.k + p] ^ flip);
+    });
+    if (!goes_on) return false;
+    sums[r] = sum;
   }
-
- private:
-  int8_t* row(int64_t r) { return reinterpret_cast<int8_t*>(packed_ + layout_.rows_at) + r * layout_.row_bytes; }
-
-  // False: it was told to stop.
-  bool copy(const uint8_t* weights) {
-    const uint8_t flip = shape_.w_signed ? 0 : 0x80;
-    auto* sums = reinterpret_cast<int32_t*>(packed_ + layout_.sums_at);
-    for (int64_t r = 0; r <= g_.out_per_group; ++r) {
-      int8_t* to = row(r);
-      std::fill(to + g_.k, to + layout_.row_bytes, int8_t{0});
-      if (r == g_.out_per_group) return fill_in_pieces(to, 1, static_cast<size_t>(g_.k));
-      int32_t sum = 0;
-      const bool goes_on = in_pieces(g_.k, kPackedNs, stop_, [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) sum += to[p] = static_cast<int8_t>(weights[r * g_.k + p] ^ flip);
-      });
-      if (!goes_on) return false;
-      sums[r] = sum;
-    }
-    return true;
-  }
-
-  // Whether the rests have room.
-  bool cut() {
-    auto* ends = reinterpret_cast<int32_t*>(packed_ + layout_.ends_at);
-    auto* rests = reinterpret_cast<QRest*>(packed_ + layout_.more_at);
-    int32_t count = 0;
-    StepPoll pairs(stop_, kPackedNs);
-    for (int64_t r = 0; r < g_.out_per_group; ++r) {
-      for (int64_t p = 0; p < layout_.row_bytes; p += 2) {
-        if (pairs.after_step()) return true;
-        int larger = 0;
-        const int rest = cut_pair(row(r) + p, larger);
-        if (rest == 0) continue;
-        if (count == layout_.most_rests) return false;
-        rests[count++] = {static_cast<uint16_t>(p + larger), 0, static_cast<int8_t>(rest)};
-      }
-      ends[r] = count;
-    }
-    return true;
-  }
-
-  void halve(const uint8_t* weights) {
-    if (!copy(weights)) return;
-    std::memset(packed_ + layout_.ends_at, 0, static_cast<size_t>(layout_.rows_at - layout_.ends_at));
-    auto* other = reinterpret_cast<int8_t*>(packed_ + layout_.more_at);
-    StepPoll steps(stop_, kPackedNs);
-    for (int64_t i = 0; i < g_.out_per_group * layout_.row_bytes; ++i) {
-      if (steps.after_step()) return;
-      int8_t& weight = row(0)[i];
-      other[i] = static_cast<int8_t>(weight / 2);
-      weight = static_cast<int8_t>(weight - other[i]);
-    }
-  }
-
-  const QConvShape& shape_;
-  const ConvGeometry& g_;
-  const bool quads_;
-  FilterLayout layout_;
-  std::byte* packed_;
-  StopPoll& stop_;
-};
+  std::fill(to + g.k, to + row_bytes, int8_t{0});
+  return fill_in_pieces(to, 1, static_cast<size_t>(g.k));
+}
 
 // Makes the panels of a strip: [panel][step][position][4].
 class StripMaker {
@@ -264,7 +189,7 @@ class StripConv {
       : shape_(plan.shape),
         g_(plan.shape.conv),
         layout_(g_),
-        filters_(g_, kScheme == QScheme::kQuads),
+        filters_(filter_layout(g_, kScheme == QScheme::kQuads)),
         operands_(operands),
         epilogue_(epilogue),
         store_(epilogue) {
@@ -306,11 +231,9 @@ class StripConv {
   }
 
   void begin_group(int64_t group) {
-    packed_ = static_cast<const std::byte*>(operands_.packed_weights) + group * filters_.bytes();
+    packed_ = static_cast<const std::byte*>(operands_.packed_weights) + group * filters_.bytes;
     channel_ = group * g_.out_per_group;
-    FilterLayout::Form form;
-    std::memcpy(&form, packed_, sizeof form);
-    halves_ = form == FilterLayout::Form::kHalves;
+    halves_ = filters_.form(packed_) == ByteWeightForm::kHalves;
     column_sums_ = false;
     for (int64_t r = 0; r < (shape_.w_zero_per_channel ? g_.out_per_group : 1); ++r) column_sums_ |= w_zero(r) != 0;
     const auto* filters = reinterpret_cast<const int32_t*>(packed_ + filters_.sums_at);
@@ -342,7 +265,7 @@ class StripConv {
   // `at`: of the first position in the group's first output channel.
   void run_panel(const uint8_t* panel, int64_t at, int64_t columns) {
     alignas(kKernelAlignment) int32_t sums[kIntRows<kScheme> * kIntPanel], ones[kIntPanel];
-    const std::byte* rows = packed_ + filters_.rows_at;
+    const std::byte* rows = packed_ + filters_.panels_at;
     if (column_sums_) multiply(rows + g_.out_per_group * layout_.row_bytes, 1, panel, ones);
     int64_t tiles = (g_.out_per_group + kIntRows<kScheme> - 1) / kIntRows<kScheme>;
     for (int64_t r = 0, height; r < g_.out_per_group; r += height, --tiles) {
@@ -420,7 +343,7 @@ class StripConv {
   const QConvShape& shape_;
   ConvGeometry g_;
   StripLayout layout_;
-  FilterLayout filters_;
+  ByteWeightLayout filters_;
   const QConvOperands& operands_;
   const QGemmEpilogue& epilogue_;
   const QStore store_;
@@ -445,11 +368,14 @@ template <QScheme kScheme>
 void pack_for_strips(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape.conv);
   constexpr bool kQuads = kScheme == QScheme::kQuads;
-  const FilterLayout layout(g, kQuads);
+  const ByteWeightLayout at = filter_layout(g, kQuads);
   for (int64_t group = 0; group < plan.shape.conv.groups; ++group) {
     if (stop.after(kPackedNs * static_cast<double>(std::min(g.out_per_group * g.k, kFewSteps)))) return;
-    FilterPacker(plan.shape, g, kQuads, static_cast<std::byte*>(packed) + group * layout.bytes(), stop)
-        .pack(static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k);
+    const auto* from = static_cast<const uint8_t*>(weights) + group * g.out_per_group * g.k;
+    const auto copy = [&](int8_t* to, int32_t* sums) { return copy_filters(plan.shape, g, from, to, sums, stop); };
+    const auto width_of = [](int64_t) { return int64_t{1}; };
+    pack_byte_weights(at, StripLayout(g).steps, width_of, kQuads, copy,
+                      static_cast<std::byte*>(packed) + group * at.bytes, stop);
   }
 }
 
@@ -460,7 +386,7 @@ void prepare_as(QConvPlan& plan) {
   const StripLayout layout(g);
   plan.units = g.out_channel() == 0 ? 0 : shape.groups * shape.batch * layout.strips;
   plan.scratch_bytes = static_cast<size_t>(layout.scratch_bytes(g));
-  plan.packed_weight_bytes = static_cast<size_t>(shape.groups * FilterLayout(g, kScheme == QScheme::kQuads).bytes());
+  plan.packed_weight_bytes = static_cast<size_t>(shape.groups * filter_layout(g, kScheme == QScheme::kQuads).bytes);
   plan.run = run_strips<kScheme>;
   plan.pack = pack_for_strips<kScheme>;
 }
