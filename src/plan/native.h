@@ -128,15 +128,6 @@ struct NativeCompiler {
 uint64_t native_version();
 inline constexpr char kNativeEntry[] = "treadle_native_compiler";  // const NativeCompiler* (*)()
 
-// What compiling a loop is expected to cost, and what it is expected to save.
-struct NativeGain {
-  double compile_ns = 0;  // with the loops inside
-  double trip_ns = 0;     // of a trip as the interpreter runs it, without what loops inside do
-  double saved_ns = 0;    // of that
-  double ahead_ns = 0;    // saved in a trip with the trips of the loops inside: one, where the plan does not know more
-};
-NativeGain expected_gain(const Program& program, uint32_t loop);
-
 // The request for loop `loop`.
 NativeRequest describe_loop(const Program& program, uint32_t loop);
 

@@ -186,6 +186,17 @@ std::string_view method_of(const Program& program, uint32_t pc) {
   return call == nullptr ? std::string_view() : call->kernel.method;
 }
 
+int64_t planned_trips(const Program& program, const Loop& loop) {
+  if (loop.known_trips >= 0) return loop.known_trips;
+  const auto goes_on = [&](uint32_t s) {
+    const Slot& flag = program.slots[s];
+    return s == kNoSlot || (flag.storage == Storage::kConstant && *flag.constant.data<bool>());
+  };
+  const Slot& count = program.slots[loop.trip_count];
+  const bool is_counted = count.storage == Storage::kConstant && goes_on(loop.continues) && goes_on(loop.condition);
+  return is_counted ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
+}
+
 std::unordered_set<uint32_t> branch_targets(const Program& program) {
   std::unordered_set<uint32_t> targets;
   for (const Instruction& in : program.code) {

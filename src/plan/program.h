@@ -284,6 +284,8 @@ std::string op_names(const Program& program, uint32_t pc);
 std::string_view method_of(const Program& program, uint32_t pc);
 // Instructions that jumps and branches lead to.
 std::unordered_set<uint32_t> branch_targets(const Program& program);
+// Iterations of a loop each time that it runs, where the plan knows them; else -1.
+int64_t planned_trips(const Program& program, const Loop& loop);
 // Its kernel, null where it is something else.
 inline const KernelCall* kernel_of(const Program& program, uint32_t pc) {
   const Instruction& in = program.code[pc];

@@ -22,7 +22,6 @@ using plan::kNoSlot;
 using plan::Loop;
 using plan::OpCode;
 using plan::Program;
-using plan::Storage;
 
 class Explainer {
  public:
@@ -71,7 +70,7 @@ class Explainer {
     report.node = loop.node->name;
     report.op = loop.node->op->name;
     report.parent = parent(index);
-    report.trips = trips_of(loop);
+    report.trips = plan::planned_trips(p_, loop);
     if (report.trips < 0 && measured_) {
       report.trips = static_cast<int64_t>(std::lround(measured_->iterations_each_time(index)));
     }
@@ -105,18 +104,6 @@ class Explainer {
         }
       }
     }
-  }
-
-  bool is_always_true(uint32_t s) const {
-    return s == kNoSlot || (p_.slots[s].storage == Storage::kConstant && *p_.slots[s].constant.data<bool>());
-  }
-
-  int64_t trips_of(const Loop& loop) const {
-    if (loop.is_scan || loop.trip_count == kNoSlot) return loop.known_trips;
-    const plan::Slot& count = p_.slots[loop.trip_count];
-    const bool known =
-        count.storage == Storage::kConstant && is_always_true(loop.continues) && is_always_true(loop.condition);
-    return known ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
   }
 
   int parent(uint32_t index) const {

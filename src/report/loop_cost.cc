@@ -7,6 +7,7 @@
 #include "op/costs.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "plan/body_cost.h"
 #include "plan/roles.h"
 #include "report/iteration_cost.h"
 #include "report/node_times.h"
@@ -17,6 +18,7 @@ using run::NativeLoops;
 
 namespace {
 
+using plan::BodyPart;
 using plan::Instruction;
 using plan::Loop;
 using plan::OpCode;
@@ -102,13 +104,11 @@ class Body {
   }
 
   void run() {
-    for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) {
-      if (p_.code[pc].code == OpCode::kLoopBegin) {
-        const uint32_t inner = p_.code[pc].index;
-        add_inner(others_[inner], inner_trips(inner));
-        pc = p_.loops[inner].last;
+    for (const BodyPart& part : plan::parts_of_body(p_, loop_)) {
+      if (part.kind == BodyPart::Kind::kLoop) {
+        add_inner(others_[part.loop], inner_trips(part.loop));
       } else {
-        add(pc);
+        add(part);
       }
     }
     finish();
@@ -116,32 +116,33 @@ class Body {
 
  private:
   // An instruction's work in an iteration, and the share of iterations in which it runs.
-  struct Part {
-    uint32_t pc;
+  struct Part : BodyPart {
     double share;
-    const plan::ElementwiseCode* code;  // null if the instruction is not elementwise
     bool called;
     Work work;
     double traffic;
+
+    bool is_kernel() const { return kind == Kind::kGroup || kind == Kind::kKernel; }
+    bool is_written() const { return group || code; }
+    double steps() const { return group ? static_cast<double>(group->steps.size()) : 1; }
   };
 
-  void add(uint32_t pc) {
-    const plan::ElementwiseCode* code = plan::elementwise_code(p_, pc);
-    const bool has_form = code || plan::other_code(p_, pc);
-    const bool called = p_.code[pc].code == OpCode::kKernel && is_called(pc, !has_form);
+  void add(const BodyPart& body_part) {
+    const uint32_t pc = body_part.pc;
     const double share = shares_[pc - loop_.first];
-    const Part part{pc, share, code, called, share * work_at(pc, code), share * traffic_at(pc)};
+    Part part{body_part, share, false, share * work_at(pc, body_part.group), share * traffic_at(pc)};
+    part.called = part.is_kernel() && is_called(part);
     report_.traffic += part.traffic;
-    if (plan::is_dynamic(p_.code[pc].code)) leave_out(pc);
-    if (called) {
-      report_.calls.push_back(call_of(pc, !has_form));
-    } else if (p_.code[pc].code == OpCode::kKernel) {
-      report_.operations += code ? code->steps.size() : 1;
+    if (part.kind == BodyPart::Kind::kDynamic) leave_out(pc);
+    if (part.called) {
+      report_.calls.push_back(call_of(part));
+    } else if (part.is_kernel()) {
+      report_.operations += static_cast<size_t>(part.steps());
     }
     const double weights = new_weights(part);
     all_ += part.work;
     memory_ += weights;
-    if (const std::optional<double> took = measured_ns(pc)) {
+    if (const std::optional<double> took = measured_ns(part)) {
       measured_ns_ += *took;
       measured_nodes_.insert(p_.node_of[pc]);
       return;
@@ -155,25 +156,24 @@ class Body {
   double new_weights(const Part& part) {
     double weights = 0;
     for (const uint32_t s : operands_of(part.pc)) {
-      if (touched_.insert(s).second && is_weight(part.pc, s, part.work)) weights += part.share * bytes_of(s);
+      if (touched_.insert(s).second && is_weight(part, s)) weights += part.share * bytes_of(s);
     }
     return weights;
   }
 
   void estimate(const Part& part) {
-    const Instruction& in = p_.code[part.pc];
     double takes = work_ns(roof_, part.work) / costs::kReachedShare;
-    if (plan::is_dynamic(in.code)) {
+    if (part.kind == BodyPart::Kind::kDynamic) {
+      const Instruction& in = p_.code[part.pc];
       const bool has_kernel = in.code != OpCode::kMove && p_.dynamic[in.index].kernel.run != nullptr;
       waits_ += part.share * (has_kernel ? costs::kDynamicKernelNs : costs::kDynamicNs);
     } else if (is_native_) {
-      waits_ += part.share * native_waits(part.pc, part.called);
-      if (part.code && !in_registers_) takes = std::max(takes, part.share * cached_ns(streamed_by(*part.code)));
-    } else if (in.code == OpCode::kKernel) {
-      const double steps = part.code ? static_cast<double>(part.code->steps.size()) : 1;
+      waits_ += part.share * native_waits(part);
+      if (part.group && !in_registers_) takes = std::max(takes, part.share * cached_ns(streamed_by(*part.group)));
+    } else if (part.is_kernel()) {
       const double each = is_chain_ ? costs::kChainOperationNs : costs::kOperationNs;
-      const double around = is_chain_ ? 0 : part.code ? costs::kInstructionNs : costs::kKernelNs;
-      waits_ += part.share * (around + each * steps);
+      const double around = is_chain_ ? 0 : part.group ? costs::kInstructionNs : costs::kKernelNs;
+      waits_ += part.share * (around + each * part.steps());
     }
     computes_ += is_native_ && !part.called ? takes : std::max(takes, cached_ns(part.traffic));
   }
@@ -255,8 +255,8 @@ class Body {
 
   // Whether a slot cannot stay in registers between iterations: weights of products, and parts of constants that differ
   // from iteration to iteration.
-  bool is_weight(uint32_t pc, uint32_t s, const Work& work) const {
-    return work.flops > 0 && p_.slots[s].storage == Storage::kConstant && p_.code[pc].code == OpCode::kKernel;
+  bool is_weight(const Part& part, uint32_t s) const {
+    return part.work.flops > 0 && p_.slots[s].storage == Storage::kConstant && part.is_kernel();
   }
 
   // The slots whose elements an instruction reads and writes; empty for an instruction that only looks at one.
@@ -274,15 +274,13 @@ class Body {
   // The measured time of an instruction per iteration, if that says more than an estimate: sizes are known only at run
   // time, or the instruction is so long that reading the clock does not matter. Short operations differ in native code,
   // so their measured time is not used.
-  std::optional<double> measured_ns(uint32_t pc) const {
+  std::optional<double> measured_ns(const Part& part) const {
     constexpr double kLeastMeasuredNs = 100;
-    if (!measured_ || !p_.node_of[pc]) return std::nullopt;
-    const Instruction& in = p_.code[pc];
-    const double took = measured_->ns(pc, index_);
-    if (plan::is_dynamic(in.code)) return took;
-    const bool is_kernel = in.code == OpCode::kKernel && took >= kLeastMeasuredNs;
-    const bool is_written = is_native_ && (plan::elementwise_code(p_, pc) || plan::other_code(p_, pc));
-    return is_kernel && !is_written ? std::optional(took) : std::nullopt;
+    if (!measured_ || !p_.node_of[part.pc]) return std::nullopt;
+    const double took = measured_->ns(part.pc, index_);
+    if (part.kind == BodyPart::Kind::kDynamic) return took;
+    const bool is_long = part.is_kernel() && took >= kLeastMeasuredNs;
+    return is_long && !(is_native_ && part.is_written()) ? std::optional(took) : std::nullopt;
   }
 
   // Notes a node of unknown sizes.
@@ -296,17 +294,16 @@ class Body {
   }
 
   // Time of native code beside arithmetic: moving elements within registers, or many of them through memory.
-  double native_waits(uint32_t pc, bool called) const {
+  double native_waits(const Part& part) const {
     constexpr double kRegisterBytes = 2048;
-    if (called) return costs::kNativeCallNs;
-    const auto* other = plan::other_code(p_, pc);
-    if (!other) return 0;
-    const double traffic = traffic_at(pc);
-    const bool is_product = std::holds_alternative<plan::ProductCode>(*other);
-    if (std::holds_alternative<plan::GatherCode>(*other) || (is_product && traffic > kRegisterBytes)) {
+    if (part.called) return costs::kNativeCallNs;
+    if (!part.code) return 0;
+    const double traffic = traffic_at(part.pc);
+    const bool is_product = std::holds_alternative<plan::ProductCode>(*part.code);
+    if (std::holds_alternative<plan::GatherCode>(*part.code) || (is_product && traffic > kRegisterBytes)) {
       return costs::kNativeMoveNs;
     }
-    if (const auto* move = std::get_if<plan::MoveCode>(other); move && moves_lines(*move)) {
+    if (const auto* move = std::get_if<plan::MoveCode>(part.code); move && moves_lines(*move)) {
       return costs::kNativeMoveNs + cached_ns(traffic);
     }
     return costs::kNativeMoveNs +
@@ -326,18 +323,18 @@ class Body {
 
   double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }
 
-  bool is_called(uint32_t pc, bool has_no_form) const {
-    if (!is_native_) return has_no_form;
-    return std::find(made_.calls.begin(), made_.calls.end(), pc) != made_.calls.end();
+  bool is_called(const Part& part) const {
+    if (!is_native_) return !part.is_written();
+    return std::find(made_.calls.begin(), made_.calls.end(), part.pc) != made_.calls.end();
   }
 
-  NodeRemark call_of(uint32_t pc, bool has_no_form) const {
-    const ir::Node& node = *p_.node_of[pc];
-    NodeRemark call{node.name, plan::op_names(p_, pc), {}};
+  NodeRemark call_of(const Part& part) const {
+    const ir::Node& node = *p_.node_of[part.pc];
+    NodeRemark call{node.name, plan::op_names(p_, part.pc), {}};
     const ElementType foreign = foreign_type_of(node);
-    if (node.op->elementwise && has_no_form && foreign != ElementType::kUndefined) {
+    if (node.op->elementwise && !part.is_written() && foreign != ElementType::kUndefined) {
       call.remark = fmt::format("native code does not compute with elements of type {}", info(foreign).name);
-    } else if (!has_no_form) {
+    } else if (part.is_written()) {
       call.remark = "so long, or so spread, that its kernel is as fast";
     } else {
       call.remark = "native code calls its kernel";

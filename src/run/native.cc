@@ -12,6 +12,7 @@
 #include "base/thread_locals.h"
 #include "base/uninterrupted.h"
 #include "kernels/dispatch.h"
+#include "plan/body_cost.h"
 #include "plan/native_key.h"
 #include "run/loops.h"
 #include "run/native_library.h"

@@ -1,7 +1,10 @@
 // What compiling a loop is expected to cost and to save.
+#include "plan/body_cost.h"
+
 #include <gtest/gtest.h>
 
-#include "plan/native.h"
+#include <optional>
+
 #include "support/test_graph.h"
 
 namespace treadle::testing_support {
@@ -66,6 +69,23 @@ TEST(NativeGain, LoopsInsideCountWithTheirTrips) {
   EXPECT_EQ(few.saved_ns, many.saved_ns);
   EXPECT_EQ(few.compile_ns, many.compile_ns);
   EXPECT_GT(many.ahead_ns - many.saved_ns, 90 * (few.ahead_ns - few.saved_ns));
+}
+
+// A Loop of so many iterations, as a constant; nullopt: as an input.
+int64_t planned_trips(std::optional<int64_t> trips) {
+  TestGraph t({floats({8}), int64s({})}, 1);
+  ir::Value* count = trips ? t->constant(Tensor::scalar<int64_t>(ElementType::kInt64, *trips)) : t.in(1);
+  const auto body = t.begin_loop(count, {t.in(0)});
+  t->set_output(0, t.end_loop({t->call("Tanh", {body[2]})})[0]);
+  const auto planned = plan_of(t, false);
+  EXPECT_EQ(planned->program->loops.size(), 1u);
+  return plan::planned_trips(*planned->program, planned->program->loops[0]);
+}
+
+TEST(PlannedTrips, AreThoseOfAConstantAndNeverBelowNone) {
+  EXPECT_EQ(planned_trips(7), 7);
+  EXPECT_EQ(planned_trips(-3), 0);
+  EXPECT_EQ(planned_trips(std::nullopt), -1);
 }
 
 TEST(NativeGain, LargeProductsAreNotWorthIt) {
