@@ -1,20 +1,6 @@
 #include "run/progress.h"
 
-#include <algorithm>
-
 namespace treadle::run {
-
-namespace {
-
-// Iterations of a loop that has not begun; -1 if unknown.
-int64_t expected_trips(const plan::Program& program, const plan::Loop& loop) {
-  if (loop.known_trips >= 0) return loop.known_trips;
-  if (loop.trip_count == plan::kNoSlot || loop.continues != plan::kNoSlot) return -1;
-  const plan::Slot& count = program.slots[loop.trip_count];
-  return count.storage == plan::Storage::kConstant ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
-}
-
-}  // namespace
 
 const RunOptions& Progress::begin_run(const RunOptions& options) {
   made_ = nullptr;
@@ -46,7 +32,7 @@ int64_t Progress::total() const {
   const auto add = [&](int64_t trips) { return trips >= 0 && !__builtin_add_overflow(sum, trips, &sum); };
   if (!program_ || (made_ && !add(total_))) return -1;
   for (const plan::Loop& loop : program_->loops) {
-    if (!loop.in_loop && loop.first >= end_ && !add(expected_trips(*program_, loop))) return -1;
+    if (!loop.in_loop && loop.first >= end_ && !add(plan::planned_trips(*program_, loop))) return -1;
   }
   return sum;
 }

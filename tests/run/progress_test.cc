@@ -89,6 +89,26 @@ TEST_P(ProgressTest, ATotalIsUnknownWhileALaterLoopMayRunForAnyTime) {
   EXPECT_EQ(told.calls[0].second, -1);
 }
 
+TEST_P(ProgressTest, ATotalIsUnknownWhileALaterLoopMayNotBegin) {
+  const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, int64 n, float[4] x) => (float[4] z) <int64 ten = {10}, bool yes = {1}, float zero = {0}> {
+      y = Loop (m, yes, x) <body = first (int64 i, bool go, float[4] s) => (bool on, float[4] t) {
+        on = Identity (go)
+        t = Tanh (s)
+      }>
+      most = ReduceMax <keepdims = 0> (x)
+      begins = Less (most, zero)
+      z = Loop (ten, begins, y) <body = last (int64 k, bool go2, float[4] u) => (bool on2, float[4] v) {
+        on2 = Identity (go2)
+        v = Sin (u)
+      }>
+    })",
+                            GetParam().options);
+  Told told{.calls = {}, .cancel_at = 1};
+  EXPECT_EQ(run(session, int64_t{1} << 40, 2, told).code(), Code::kCancelled);
+  EXPECT_EQ(told.calls[0].second, -1);
+}
+
 TEST_P(ProgressTest, TheLastCallCancelsAsWell) {
   const TextSession session(kTwoLoops, GetParam().options);
   Told told{.calls = {}, .cancel_at = 1};
