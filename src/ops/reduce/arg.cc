@@ -105,40 +105,32 @@ Status searched_axes(AxisContext& c) {
   return c.give(0, c.in(0) - (drops ? 1 : 0));
 }
 
+template <ArgFn kFn>
+void define_arg(OpBuilder& op) {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "tensor(int64)")
+      .attr("axis", 0)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric);
+  op.since(11);
+  op.since(12).attr("select_last_index", 0);
+  op.since(13).type("T", types::kNumericBf16);
+  op.infer(infer_arg)
+      .prepare(prepare_arg<kFn>)
+      .dynamic(dynamic_arg<kFn>)
+      .axes(searched_axes, axes::shift_axis)
+      .work(work::positions);
+}
+
 }  // namespace
 
 }  // namespace treadle
 
 TREADLE_OP(ArgMax, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "tensor(int64)")
-      .attr("axis", 0)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric);
-  op.since(11);
-  op.since(12).attr("select_last_index", 0);
-  op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_arg)
-      .prepare(prepare_arg<kernels::arg_max>)
-      .dynamic(dynamic_arg<kernels::arg_max>)
-      .axes(searched_axes, axes::shift_axis)
-      .work(work::positions);
+  define_arg<kernels::arg_max>(op);
 }
 
 TREADLE_OP(ArgMin, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "tensor(int64)")
-      .attr("axis", 0)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric);
-  op.since(11);
-  op.since(12).attr("select_last_index", 0);
-  op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_arg)
-      .prepare(prepare_arg<kernels::arg_min>)
-      .dynamic(dynamic_arg<kernels::arg_min>)
-      .axes(searched_axes, axes::shift_axis)
-      .work(work::positions);
+  define_arg<kernels::arg_min>(op);
 }
