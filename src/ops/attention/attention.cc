@@ -367,13 +367,9 @@ Work attention_work(const ir::Node& node) {
   return {.flops = 4 * scores * head, .functions = scores};
 }
 
-}  // namespace
-
-}  // namespace treadle::attention
-
-TREADLE_OP(Attention, "") {
-  op.since(23)
-      .in("Q", "T1")
+// What the first version of Attention and SinkAttention have in common.
+void add_attention(VersionBuilder& version) {
+  version.in("Q", "T1")
       .in("K", "T1")
       .in("V", "T2")
       .in("attn_mask", "U", Arity::kOptional)
@@ -389,16 +385,24 @@ TREADLE_OP(Attention, "") {
       .attr("qk_matmul_output_mode", 0)
       .optional("scale", ir::AttributeKind::kFloat)
       .attr("softcap", 0.0)
-      .optional("softmax_precision", ir::AttributeKind::kInt)
       .type("T1", types::kFloatsBf16)
       .type("T2", types::kFloatsBf16)
       .type("U", types::kNumericBoolBf16);
+}
+
+void define_attention(OpBuilder& op) {
+  op.infer(infer_attention).prepare(prepare_attention).axes(attention_axes).work(attention_work);
+}
+
+}  // namespace
+
+}  // namespace treadle::attention
+
+TREADLE_OP(Attention, "") {
+  op.since(23).with(attention::add_attention).optional("softmax_precision", ir::AttributeKind::kInt);
   op.since(24).in("nonpad_kv_seqlen", "tensor(int64)", Arity::kOptional);
   op.since(25).attr("left_window_size", -1).attr("right_window_size", -1);
-  op.infer(attention::infer_attention)
-      .prepare(attention::prepare_attention)
-      .axes(attention::attention_axes)
-      .work(attention::attention_work);
+  attention::define_attention(op);
 }
 
 // Attention with the additions of onnxruntime's operators. `head_sink` (with `smooth_softmax`: 0) is the logarithm of a
@@ -407,34 +411,13 @@ TREADLE_OP(Attention, "") {
 // attention is causal.
 TREADLE_OP(SinkAttention, "treadle") {
   op.since(1)
-      .in("Q", "T1")
-      .in("K", "T1")
-      .in("V", "T2")
-      .in("attn_mask", "U", Arity::kOptional)
-      .in("past_key", "T1", Arity::kOptional)
-      .in("past_value", "T2", Arity::kOptional)
+      .with(attention::add_attention)
       .in("nonpad_kv_seqlen", "tensor(int64)", Arity::kOptional)
       .in("head_sink", "T1", Arity::kOptional)
-      .out("Y", "T1")
-      .out("present_key", "T1", Arity::kOptional)
-      .out("present_value", "T2", Arity::kOptional)
-      .out("qk_matmul_output", "T1", Arity::kOptional)
       .attr("from_zero", 0)
-      .attr("is_causal", 0)
-      .optional("kv_num_heads", ir::AttributeKind::kInt)
       .attr("last_sees_all", 0)
       .attr("left_window_size", -1)
-      .optional("q_num_heads", ir::AttributeKind::kInt)
-      .attr("qk_matmul_output_mode", 0)
       .attr("right_window_size", -1)
-      .optional("scale", ir::AttributeKind::kFloat)
-      .attr("smooth_softmax", 0)
-      .attr("softcap", 0.0)
-      .type("T1", types::kFloatsBf16)
-      .type("T2", types::kFloatsBf16)
-      .type("U", types::kNumericBoolBf16);
-  op.infer(attention::infer_attention)
-      .prepare(attention::prepare_attention)
-      .axes(attention::attention_axes)
-      .work(attention::attention_work);
+      .attr("smooth_softmax", 0);
+  attention::define_attention(op);
 }
