@@ -1,10 +1,8 @@
 // treadle check.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <memory>
 
 #include "bar.h"
@@ -59,8 +57,7 @@ struct Check {
     if (common.json) {
       items.push_back(treadle::detail::take(treadle_report_json(made)));
     } else {
-      const bool colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
-      fmt::print("{}", treadle::detail::take(treadle_report_text(made, colour)));
+      fmt::print("{}", treadle::detail::take(treadle_report_text(made, is_coloured())));
       print_summary(model, errors, warnings, treadle_report_refusal(made));
     }
     return errors > 0 || (strict && warnings > 0);

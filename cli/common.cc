@@ -20,13 +20,18 @@
 #include <utility>
 
 #include "bar.h"
+#include "base/knobs.h"
 
 namespace cli {
+
+bool is_coloured() {
+  return isatty(STDOUT_FILENO) && !treadle::environment("NO_COLOR");
+}
 
 namespace {
 
 std::string coloured(const char* code, std::string_view text) {
-  static const bool on = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  static const bool on = is_coloured();
   return on ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 

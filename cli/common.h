@@ -71,7 +71,9 @@ Source source_of(const std::string& model);
 // UsageError for an option without effect on this model. `dump`: a rewrite, for Session::dump_graph.
 treadle::Session open_session(const std::string& model, const Common& common, const std::string& dump = "");
 
-// Colours if standard output is a terminal and NO_COLOR is not set.
+// Whether standard output is a terminal and NO_COLOR is not set.
+bool is_coloured();
+// In colours if is_coloured().
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 std::string green(std::string_view text);
@@ -100,6 +102,7 @@ void add_show(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_infer(CLI::App& app, int& status);
 void add_ops(CLI::App& app, int& status);
+void add_options(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/knobs.h"
 #include "surface.h"
 
 namespace cli {
@@ -80,7 +81,7 @@ std::string section(const char* title, const std::vector<Argument>& arguments) {
 
 // The date of SOURCE_DATE_EPOCH, which makes repeated builds identical; else today.
 std::string date_of_pages() {
-  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  const char* epoch = treadle::environment("SOURCE_DATE_EPOCH");
   const std::time_t time = epoch ? static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10)) : std::time(nullptr);
   std::tm parts{};
   gmtime_r(&time, &parts);

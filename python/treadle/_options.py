@@ -150,17 +150,8 @@ class SessionOptions:
     `add_free_dimension_override_by_name` and `_by_denotation`, `add_initializer`, `enable_profiling` with
     `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), what bounds
     loading (`load_time_limit`, `load_memory_limit`, `bounded_load`, `set_load_cancellation_flag`), and
-    configuration entries that begin with "treadle.": "treadle.tier" is "program" or "reference"; "treadle.jit" says when loops become native code: "off", "auto"
-    (in the background, once they have taken long enough) or "always" (before they first run); at "required" a run that comes to a loop that is not native
-    code is an error that says why. Results are the same.
-    "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
-    (moving averages, running sums) then run in blocks of steps, and round differently.
-    "treadle.weights" is "f32" or "f16": the weights of RNN, LSTM, GRU and of products in loops rounded to float16, which
-    halves what a step reads; sums stay float32. "treadle.weight_files" at "copy" copies weights into memory when a model is
-    loaded; at "map" they are read in the model's files, which must then stay as they are. "treadle.loop_condition" is
-    "ignored" or "obeyed": whether the body of a Loop without cond ends the Loop (docs/strictness.md). "treadle.jit_cache" is the folder in which native code is kept for later
-    processes, or "off" (otherwise the environment variable TREADLE_JIT_CACHE says it, else it is the user's folder for such
-    files); "treadle.jit_cache_bytes" limits it.
+    configuration entries that begin with "treadle.", as in `add_session_config_entry("treadle.jit", "always")`:
+    docs/options.md lists them with their values.
     """
 
     def __init__(self) -> None:

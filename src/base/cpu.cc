@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/knobs.h"
+
 namespace treadle {
 
 std::string_view name(Isa isa) {
@@ -73,7 +75,7 @@ std::vector<Isa> detect() {
 }
 
 Isa choose() {
-  const char* wanted = std::getenv("TREADLE_ISA");
+  const char* wanted = environment("TREADLE_ISA");
   for (const Isa isa : usable_isas()) {
     if (wanted != nullptr && name(isa) == wanted) return isa;
   }

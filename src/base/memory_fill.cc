@@ -1,8 +1,9 @@
 #include "base/memory_fill.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
+
+#include "base/knobs.h"
 
 namespace treadle {
 
@@ -15,7 +16,7 @@ std::optional<unsigned char> fill_named(std::string_view text) {
 
 void fill_fresh(void* data, size_t bytes) {
   static const std::optional<unsigned char> byte = [] {
-    const char* text = std::getenv(kFillVariable);
+    const char* text = environment(kFillVariable);
     return text ? fill_named(text) : std::nullopt;
   }();
   if (byte) std::memset(data, *byte, bytes);

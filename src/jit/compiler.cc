@@ -21,10 +21,10 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 
+#include "base/knobs.h"
 #include "jit/loop_writer.h"
 #include "jit/memory.h"
 #include "jit/object.h"
@@ -134,7 +134,7 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
   for (llvm::Function& each : work.module) {
     if (!each.isDeclaration()) set_attributes(each, target);
   }
-  const char* dump = std::getenv("TREADLE_JIT_DUMP");
+  const char* dump = environment("TREADLE_JIT_DUMP");
   if (dump && *dump == '1') work.module.print(llvm::errs(), nullptr);
 #ifndef NDEBUG
   llvm::raw_string_ostream problems(why);

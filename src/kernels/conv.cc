@@ -1,12 +1,12 @@
 #include "kernels/conv.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <numeric>
 
 #include "base/in_pieces.h"
+#include "base/knobs.h"
 #include "kernels/conv_folded.h"
 #include "kernels/isa/each.h"
 #include "kernels/isa/entry.h"
@@ -166,7 +166,7 @@ ScopedConvMethod::~ScopedConvMethod() {
 }
 
 std::string_view wanted_conv_method() {
-  static const char* const wanted = std::getenv("TREADLE_CONV");
+  static const char* const wanted = environment("TREADLE_CONV");
   return !scoped_method.empty() || wanted == nullptr ? scoped_method : wanted;
 }
 

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/knobs.h"
+
 namespace treadle::run {
 
 using plan::NativeBlob;
@@ -176,19 +178,19 @@ std::optional<NativeBlob> from_payload(std::string_view payload) {
 // --- the folder
 
 // A program that runs with more rights than its caller ignores the caller's environment.
-const char* environment(const char* name) {
-  const char* value = secure_getenv(name);
+const char* trusted(Variable variable) {
+  const char* value = secure_getenv(variable.name());
   return value && *value ? value : nullptr;
 }
 
 std::string folder_of(const std::string& wanted) {
   std::string folder = wanted;
   if (folder.empty()) {
-    if (const char* set = environment("TREADLE_JIT_CACHE")) {
+    if (const char* set = trusted("TREADLE_JIT_CACHE")) {
       folder = set;
-    } else if (const char* caches = environment("XDG_CACHE_HOME")) {
+    } else if (const char* caches = trusted("XDG_CACHE_HOME")) {
       folder = std::string(caches) + "/treadle";
-    } else if (const char* home = environment("HOME")) {
+    } else if (const char* home = trusted("HOME")) {
       folder = std::string(home) + "/.cache/treadle";
     }
   }
@@ -197,7 +199,7 @@ std::string folder_of(const std::string& wanted) {
 
 size_t limit_of(size_t wanted) {
   if (wanted > 0) return wanted;
-  const char* set = environment("TREADLE_JIT_CACHE_BYTES");
+  const char* set = trusted("TREADLE_JIT_CACHE_BYTES");
   const unsigned long long bytes = set ? std::strtoull(set, nullptr, 10) : 0;
   return bytes > 0 ? static_cast<size_t>(bytes) : NativeCacheOptions::kDefaultBytes;
 }

@@ -10,13 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <new>
 #include <system_error>
 #include <vector>
 
+#include "base/knobs.h"
 #include "base/stack.h"
 #include "base/thread_locals.h"
 
@@ -56,7 +56,7 @@ std::vector<std::string> folders_of_versions() {
 // The readable paths at which the library is, or would be.
 std::vector<std::string> libraries() {
   std::vector<std::string> places;
-  if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
+  if (const char* forced = environment("TREADLE_JIT_LIBRARY")) {
     places.emplace_back(forced);
   } else {
     const std::string folder = own_folder();
@@ -70,7 +70,7 @@ std::vector<std::string> libraries() {
 
 // The folder of an installed library of another version, if this version has none.
 std::string another_version() {
-  if (std::getenv("TREADLE_JIT_LIBRARY")) return {};
+  if (environment("TREADLE_JIT_LIBRARY")) return {};
   for (const std::string& versions : folders_of_versions()) {
     std::error_code broken;
     for (std::filesystem::directory_iterator at(versions, broken), end; !broken && at != end; at.increment(broken)) {

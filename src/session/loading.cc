@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/knobs.h"
 #include "base/stack.h"
 #include "base/thread_pool.h"
 #include "infer/inference.h"
@@ -77,7 +77,7 @@ void override_sizes(Loaded& loaded) {
 
 // Of runs whose options say no number: the CPUs that the process may use, or fewer where OMP_NUM_THREADS says so.
 int default_threads(std::vector<std::string>& warnings) {
-  const char* text = std::getenv("OMP_NUM_THREADS");
+  const char* text = environment("OMP_NUM_THREADS");
   if (!text || !*text) return available_cpus();
   const auto wanted = omp_threads(text);
   if (!wanted) warnings.push_back(fmt::format("OMP_NUM_THREADS = {} has no effect: it is no number of threads", text));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/knobs.h"
 #include "opt/pipeline.h"
 #include "session/graph_dump.h"
 
@@ -143,7 +144,7 @@ size_t& load_memory(SessionOptions& o) {
   return o.load.memory_limit;
 }
 
-// In the order in which errors name them.
+// How each option of base/knobs.h is set.
 constexpr Option kOptions[] = {
     {"tier", set_tier},
     {"threads", set_threads},
@@ -162,6 +163,16 @@ constexpr Option kOptions[] = {
     {"passes_off", set_passes_off},
     {"dump", set_dump},
 };
+
+constexpr bool are_all_listed() {
+  const Option* next = std::begin(kOptions);
+  for (const Knob& knob : kKnobs) {
+    if (knob.kind != Knob::Kind::kSession) continue;
+    if (next == std::end(kOptions) || (next++)->name != knob.name) return false;
+  }
+  return next == std::end(kOptions);
+}
+static_assert(are_all_listed(), "the rows of kKnobs in their order were expected");
 
 }  // namespace
 

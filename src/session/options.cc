@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/knobs.h"
 #include "base/memory_fill.h"
 #include "kernels/conv.h"
 
@@ -25,19 +25,19 @@ bool is_number(std::string_view text, int64_t& number) {
 // TREADLE_CONV a method of convolution; others a number of bytes, a byte, or off.
 Status check_environment() {
   int64_t bytes = 0;
-  const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
+  const char* room = environment("TREADLE_JIT_CACHE_BYTES");
   if (room && *room && (!is_number(room, bytes) || bytes < 0)) {
     return error(Code::kInvalidArgument, "TREADLE_JIT_CACHE_BYTES takes a number of bytes, found '{}'", room);
   }
-  const char* signal = std::getenv("TREADLE_SIGBUS");
+  const char* signal = environment("TREADLE_SIGBUS");
   if (signal && *signal && std::string_view(signal) != "off") {
     return error(Code::kInvalidArgument, "TREADLE_SIGBUS is off or left alone, found '{}'", signal);
   }
-  const char* fill = std::getenv(kFillVariable);
+  const char* fill = environment(kFillVariable);
   if (fill && *fill && !fill_named(fill)) {
     return error(Code::kInvalidArgument, "{} takes a number from 0 to 255, found '{}'", kFillVariable, fill);
   }
-  const char* method = std::getenv("TREADLE_CONV");
+  const char* method = environment("TREADLE_CONV");
   if (method && *method) {
     const std::vector<std::string_view> methods = kernels::conv_methods();
     if (std::find(methods.begin(), methods.end(), method) == methods.end()) {
@@ -45,7 +45,7 @@ Status check_environment() {
                    fmt::join(methods, ", "), method);
     }
   }
-  const char* wanted = std::getenv("TREADLE_ISA");
+  const char* wanted = environment("TREADLE_ISA");
   if (!wanted) return {};
   std::string known;
   for (int i = 0; i < kIsaCount; ++i) {
@@ -59,9 +59,9 @@ Status check_environment() {
 }  // namespace
 
 Status read_environment(SessionOptions& options) {
-  const char* off = std::getenv("TREADLE_PASSES_OFF");
+  const char* off = environment("TREADLE_PASSES_OFF");
   if (off && options.passes_off.empty()) options.passes_off = off;
-  const char* text = std::getenv("TREADLE_JIT");
+  const char* text = environment("TREADLE_JIT");
   TREADLE_TRY(check_environment());
   if (!text || !*text || options.jit != Jit::kAuto) return {};
   const std::string_view wanted(text);

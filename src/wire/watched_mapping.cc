@@ -8,13 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string_view>
 #include <utility>
 
+#include "base/knobs.h"
 #include "base/no_fork.h"
 
 namespace treadle::wire {
@@ -78,7 +78,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 }
 
 bool install() {
-  const char* wanted = std::getenv("TREADLE_SIGBUS");
+  const char* wanted = environment("TREADLE_SIGBUS");
   if (wanted && std::string_view(wanted) == "off") return false;
   page_size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   struct sigaction ours{};
