@@ -186,18 +186,15 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   ir::Value* before = past(state);
   if (!last_block()) set_next(state, call("Add", {before, trips}, scalar));
   ir::Region& body = loop.body();
-  const auto into_body = [&](std::string_view op, std::initializer_list<ir::Value*> inputs, ir::Region& region,
-                             size_t at) {
-    ir::Node* made = make(op, inputs);
-    std::unique_ptr<ir::Node> owned = std::move(top_.nodes.back());
+  // A node that stands nowhere yet; its result is one of `region`.
+  const auto detached = [&](std::string_view op, std::initializer_list<ir::Value*> inputs, ir::Region& region) {
+    make(op, inputs);
+    std::unique_ptr<ir::Node> made = std::move(top_.nodes.back());
     top_.nodes.pop_back();
     made->parent = &region;
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at), std::move(owned));
-    ir::Value* v = graph_.add_output(made, std::string(op) + ":stream", scalar);
-    v->owner = &region;
-    return v;
+    graph_.add_output(made.get(), std::string(op) + ":stream", inputs.begin()[0]->type)->owner = &region;
+    return made;
   };
-  ir::Value* number = loop.counter();
   for (ir::Node* gather : reads.gathers) {
     ir::Region& region = *gather->parent;
     const auto at = std::find_if(region.nodes.begin(), region.nodes.end(), [&](auto& n) { return n.get() == gather; });
@@ -207,18 +204,12 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
       offset = call("Cast", {before}, Type::tensor(ElementType::kInt32, Shape{}),
                     {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt32))});
     }
-    gather->inputs[1] = into_body("Sub", {index, offset}, region, static_cast<size_t>(at - region.nodes.begin()));
-    gather->inputs[1]->type = index->type;
+    gather->inputs[1] = (*region.nodes.insert(at, detached("Sub", {index, offset}, region)))->outputs[0];
   }
-  // Made last and put first, so that it still reads the number itself.
-  std::unordered_map<ir::Value*, ir::Value*> from_signal;
-  ir::Value* counted = into_body("Identity", {number}, body, 0);
-  from_signal[number] = counted;
-  ir::replace_uses(body, from_signal);
-  ir::Node* first = body.nodes.front().get();
-  become(*first, require_op("Add"));
-  first->inputs[0] = number;
-  graph_.add_input(first, before);
+  // Stands nowhere while the others get its result, so that it reads the number itself.
+  std::unique_ptr<ir::Node> from_signal = detached("Add", {loop.counter(), before}, body);
+  ir::replace_uses(body, {{loop.counter(), from_signal->outputs[0]}});
+  body.nodes.insert(body.nodes.begin(), std::move(from_signal));
 }
 
 // The condition becomes a state of the loop as well, so that a block after its end runs no trip.
