@@ -77,6 +77,18 @@ def test_flags_exist():
     assert not missing, "\n".join(missing)
 
 
+def listed(kind):
+    """The names of the rows of one kind in the table of options and variables."""
+    table = (ROOT / "src" / "base" / "knobs.h").read_text(encoding="utf-8")
+    return set(re.findall(rf'\{{knobs::{kind}, "(\w+)"', table))
+
+
+def test_the_header_describes_the_options_of_the_table():
+    header = (ROOT / "include" / "treadle" / "treadle.h").read_text(encoding="utf-8")
+    comment = re.search(r"/\* Keys: (.*?)\*/", header, re.DOTALL)[1]
+    assert set(re.findall(r'"(\w+)"', comment)) == listed("kSession")
+
+
 def variables_of_python(path):
     """The names that a module asks os.environ for, also by a constant of the module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -106,8 +118,6 @@ def variables_of_cpp(path):
 
 def test_variables_that_are_read_have_a_row():
     """src/ and cli/ read by `environment`, which does not compile with any other name (base/knobs.h)."""
-    table = (ROOT / "src" / "base" / "knobs.h").read_text(encoding="utf-8")
-    listed = set(re.findall(r'\{knobs::kVariable, "(\w+)"', table))
     read, by_hand = set(), set()
     for folder in ("src", "cli", "include", "python", "dropin", "provider", "triton"):
         for path in (ROOT / folder).rglob("*"):
@@ -121,4 +131,4 @@ def test_variables_that_are_read_have_a_row():
                 by_hand.add(str(path.relative_to(ROOT)))
     assert by_hand == {"src/base/knobs.h", "src/run/native_cache.cc"}  # the latter with secure_getenv
     assert read >= {"TREADLE_TIER", "ORT_LOAD_CONFIG_FROM_MODEL"}
-    assert read <= listed
+    assert read <= listed("kVariable")
