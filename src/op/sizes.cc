@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "op/size_rules.h"
+
 namespace treadle {
 
 namespace {
@@ -56,10 +58,16 @@ std::pair<Dim, Dim> DimSizes::counts(const Shape& in, const Shape& others) {
 }
 
 std::optional<Dim> DimSizes::simple_slice(const Dim& size, const Dim& start, const Dim& end, int64_t step) {
-  if (size.is_known() && start.is_known() && end.is_known()) return std::nullopt;
+  if (size.is_known() && start.is_known() && end.is_known()) {
+    NumberSizes numbers;
+    return Dim(size_rules::slice(numbers, size.value(), start.value(), end.value(), step).count);
+  }
   if (step < 0) {
     const bool is_whole = (start.is_known(-1) || is_beyond(start)) && is_before_all(end);
     return is_whole && step > -kBeyond ? treadle::ceil_div(size, -step) : Dim();
+  }
+  if (start.is_known(0) && (is_beyond(end) || is_never_negative(end))) {
+    return treadle::ceil_div(is_beyond(end) ? size : min(end, size), step);
   }
   if (!is_beyond(end) || !start.is_known() || start.value() >= 0) return std::nullopt;
   const int64_t last = -std::max(start.value(), -std::numeric_limits<int64_t>::max());
