@@ -44,7 +44,7 @@ def test_the_function_table_says_the_same():
     "page, around",
     [
         ("docs/contrib-operators.md", r"operators of the installed onnxruntime\s+\((\S+)\)"),
-        ("docs/drop-in.md", r"the public names of onnxruntime (\d+\.\d+\.\d+)"),
+        ("docs/drop-in.md", r"[Tt]he public names of onnxruntime (\d+\.\d+\.\d+)"),
         ("CHANGELOG.md", r"with the names of onnxruntime (\d+\.\d+\.\d+)"),
     ],
 )
