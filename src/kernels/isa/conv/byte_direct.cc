@@ -126,10 +126,6 @@ class ByteConv {
   }
 
  private:
-  static int32_t byte_at(const void* bytes, bool is_signed, int64_t i) {
-    if (bytes == nullptr) return 0;
-    return is_signed ? static_cast<const int8_t*>(bytes)[i] : static_cast<const uint8_t*>(bytes)[i];
-  }
   // Of channel i of the group.
   int32_t w_zero(int64_t i) const {
     return byte_at(operands_.w_zero, shape_.w_signed, shape_.w_zero_per_channel ? channel_ + i : 0) -

@@ -100,10 +100,6 @@ class PlaneConv {
   }
 
  private:
-  static int32_t byte_at(const void* bytes, bool is_signed, int64_t i) {
-    if (bytes == nullptr) return 0;
-    return is_signed ? static_cast<const int8_t*>(bytes)[i] : static_cast<const uint8_t*>(bytes)[i];
-  }
   static void centre(const void* bytes, int32_t zero, bool is_signed, float* to, int64_t count) {
     TREADLE_ISA_NAMESPACE::quantize_kernels().from_bytes(bytes, 1, zero, is_signed, to, static_cast<size_t>(count));
   }

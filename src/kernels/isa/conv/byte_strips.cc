@@ -225,11 +225,6 @@ class StripConv {
   }
 
  private:
-  static int32_t byte_at(const void* bytes, bool is_signed, int64_t i) {
-    if (bytes == nullptr) return 0;
-    return is_signed ? static_cast<const int8_t*>(bytes)[i] : static_cast<const uint8_t*>(bytes)[i];
-  }
-
   void begin_group(int64_t group) {
     packed_ = static_cast<const std::byte*>(operands_.packed_weights) + group * filters_.bytes;
     channel_ = group * g_.out_per_group;

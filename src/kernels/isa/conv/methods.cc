@@ -1,8 +1,6 @@
 // Which method computes which convolution of floats.
 
-#include <algorithm>
-#include <array>
-
+#include "kernels/isa/conv/choice.h"
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/entry.h"
 
@@ -42,51 +40,46 @@ const ConvMethod* method_for(const ConvShape& shape, ComputeType type, std::stri
   const auto fits = [&](const ConvMethod* m) {
     return m->fits(g, type) && (order == nullptr || m->order(g) == *order);
   };
-  const auto is_wanted = [&](const ConvMethod* m) { return m->name == wanted && fits(m); };
-  const auto takes = [&](const ConvMethod* m) { return fits(m) && m->pays(g, type); };
-  const auto* const named = std::find_if(std::begin(kMethods), std::end(kMethods), is_wanted);
-  if (named != std::end(kMethods)) return *named;
-  const auto* const found = std::find_if(std::begin(kMethods), std::end(kMethods), takes);
-  return found == std::end(kMethods) ? nullptr : *found;
+  return choose<ConvMethod>(kMethods, wanted, fits, [&](const ConvMethod* m) { return m->pays(g, type); });
 }
 
-// Null: none computes it in these layouts with the bits that it has with channels first.
-const ConvMethod* method_of(const ConvShape& shape, ComputeType type, std::string_view wanted) {
+const ConvMethod* nchw_method(const ConvShape& shape, ComputeType type, std::string_view wanted) {
+  return method_for(with_layout(shape, false, false), type, wanted, nullptr);
+}
+
+// Null: none computes it in these layouts with the bits that `nchw` gives it with channels first.
+const ConvMethod* method_beside(const ConvMethod& nchw, const ConvShape& shape, ComputeType type,
+                                std::string_view wanted) {
+  if (!shape.x_last && !shape.y_last) return &nchw;
   const ConvShape plain = with_layout(shape, false, false);
-  const ConvMethod* const method = method_for(plain, type, wanted, nullptr);
-  if (!shape.x_last && !shape.y_last) return method;
-  const SumOrder order = method->order(ConvGeometry(plain));
+  const SumOrder order = nchw.order(ConvGeometry(plain));
   return method_for(shape, type, wanted, &order);
 }
 
 }  // namespace
 
 std::vector<std::string_view> conv_methods() {
-  std::vector<std::string_view> names;
-  for (const ConvMethod* m : kMethods) names.push_back(m->name);
-  return names;
+  return names_of<ConvMethod>(kMethods);
 }
 
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_view wanted) {
   if (type != ComputeType::kF32) return {};
   const ConvGeometry g(shape);
   if (g.in_channel() == 0 || g.out_channel() == 0 || shape.batch == 0) return {};
+  const ConvMethod& nchw = *nchw_method(shape, type, wanted);
   const auto takes = [&](bool x_last, bool y_last) {
-    return method_of(with_layout(shape, x_last, y_last), type, wanted) != nullptr;
+    return method_beside(nchw, with_layout(shape, x_last, y_last), type, wanted) != nullptr;
   };
   const bool both = takes(true, true), x = takes(true, false), y = takes(false, true);
   if (!both && !x && !y) return {};
-  return {.x = x || both,
-          .y = y || both,
-          .apart = x == (x || both) && y == (y || both),
-          .in_lanes = !method_of(with_layout(shape, false, false), type, wanted)->transposes};
+  return {.x = x || both, .y = y || both, .apart = x == (x || both) && y == (y || both), .in_lanes = !nchw.transposes};
 }
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view wanted) {
   ConvPlan plan;
   plan.shape = shape;
   plan.type = type;
-  const ConvMethod* const method = method_of(shape, type, wanted);
+  const ConvMethod* const method = method_beside(*nchw_method(shape, type, wanted), shape, type, wanted);
   TREADLE_ASSERT(method != nullptr);
   plan.method = plan.packing = method->name;
   method->prepare(plan);
