@@ -13,7 +13,7 @@ struct Knob {
   Kind kind{};
   std::string_view name;
   std::string_view values;
-  std::string_view otherwise;  // what holds where nobody says anything
+  std::string_view otherwise;  // the value while the option or variable is not set
   std::string_view meaning;
   std::string_view where;      // it applies
   std::string_view page = {};  // of docs, that says more

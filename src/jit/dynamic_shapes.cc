@@ -64,7 +64,7 @@ void LoopWriter::DynamicShapeWriter::survey() {
   find_joins();
 }
 
-// Whether somebody else reads it.
+// Whether an instruction outside of this code reads `s`.
 bool LoopWriter::DynamicShapeWriter::is_outside(uint32_t s) const {
   const auto [first, last] = w_.users_[s];
   return first < first_ || last >= end_;
