@@ -20,17 +20,19 @@ int64_t block_rows_scratch(const BlockWeights& w, int64_t rows) {
 
 namespace {
 
-// Turns unsigned weights into signed ones, counted from the middle of the range: the highest bit of each flips.
+// A mask that turns unsigned weights into signed ones, counted from the middle of the range: it flips the highest bit
+// of each weight.
 uint32_t sign_bits(int bits) {
   uint32_t flips = 0;
   for (int at = bits - 1; at < 32; at += bits) flips |= uint32_t{1} << at;
   return flips;
 }
 
-// `column` null: behind the last one, where all is zero. False: it was told to stop.
+// `column` is null for a column behind the last one; its weights, scales and zero points are zero. Returns false if
+// packing was told to stop.
 bool pack_column(const BlockWeights& w, const std::byte* column, const float* scales, const float* zeros,
                  uint32_t* packed, StopPoll& stop) {
-  constexpr double kWordNs = 2;  // one of each line
+  constexpr double kWordNs = 2;  // for one word of each column
   const uint32_t flips = sign_bits(w.bits);
   const int64_t words = w.words();
   for (int64_t b = 0; b < w.blocks(); ++b, packed += w.block_words()) {

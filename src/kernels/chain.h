@@ -1,11 +1,12 @@
 #pragma once
-// Elementwise operations over few elements as threaded code: a list of steps, each of which ends by jumping to the
-// next.
+// Elementwise operations over few elements as threaded code: a list of steps, each of which ends by jumping to the next
+// step.
 //
-// All values of a chain have the same number of elements, which fills a few vector registers (ChainShape); what is
-// left over in the last one is computed along and means nothing. A step reads its arguments from memory or takes what
-// the step before made from registers; it stores its result and hands it on. So no step has a prologue, a loop or a
-// tail, and what one step makes for the next does not go through memory.
+// All values of a chain have the same number of elements, and fill a few vector registers (ChainShape). Lanes of the
+// last register behind the elements are computed too; their contents are meaningless. A step reads an argument from
+// memory, or takes the result of the step before from registers. It stores its own result and passes it on in
+// registers. So no step has a prologue, a loop or a tail, and a result does not go through memory to reach the next
+// step.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,22 +15,22 @@
 
 namespace treadle::kernels {
 
-// A function of one instruction set, of a type that only isa/chain_steps.h knows.
+// A function of one instruction set. Only isa/chain_steps.h knows its real type.
 using ChainFn = void (*)();
 
-// For `detail`.
+// A number as the `detail` of a step.
 inline const void* as_detail(int64_t number) {
   return reinterpret_cast<const void*>(number);
 }
 
 struct ChainStep {
   ChainFn run = nullptr;
-  uint32_t in[3] = {};  // where arguments and result are found in the table of addresses
+  uint32_t in[3] = {};  // positions of the arguments, and of the result, in the table of addresses
   uint32_t out = 0;
-  const void* detail = nullptr;  // ElementwiseParams, or what the kind of step wants
+  const void* detail = nullptr;  // ElementwiseParams, or data that the kind of step defines
 };
 
-// How elements are laid over registers: `vectors` of `lanes` elements each.
+// The distribution of elements over registers: `vectors` registers of `lanes` elements each.
 struct ChainShape {
   uint8_t lanes = 0;
   uint8_t vectors = 0;
@@ -38,47 +39,49 @@ struct ChainShape {
   bool operator==(const ChainShape&) const = default;
 };
 
-// One operation; null where the instruction set has none for the shape.
+// The steps of one operation; null if the instruction set has none for the shape.
 struct ChainForms {
   ChainFn memory = nullptr;  // all arguments from memory
-  ChainFn first = nullptr;   // argument 0 is what the step before made
-  ChainFn second = nullptr;  // argument 1 is
+  ChainFn first = nullptr;   // argument 0 is the result of the step before
+  ChainFn second = nullptr;  // argument 1 is the result of the step before
 };
 
 struct ChainTrips {
   int64_t count = 0;
-  bool continues = true;  // what the body's condition said last
+  bool continues = true;  // the last value of the body's condition
 };
 
-// What one instruction set provides. Memory that steps read and write is as long as the shape's elements, but for
+// The steps of one instruction set. Memory that a step reads or writes must hold all elements of the shape, except for
 // `load`, `store` and `splat`.
 struct ChainTable {
   size_t vector_bytes = 0;
   // A KernelFn: `steps` is the first ChainStep of a list that ends with `end`. Cannot fail.
   uint32_t (*run)(const void* steps, void* const* table, const uint32_t*) = nullptr;
   ChainForms (*operation)(ElementwiseOp op, ComputeType type, ChainShape shape) = nullptr;
-  ChainForms (*where)(ComputeType type, ChainShape shape) = nullptr;  // `first`: the condition
-  ChainFn (*splat)(size_t width, ChainShape shape) = nullptr;         // one element to all of them
-  ChainFn load = nullptr;   // `detail` bytes, as a number, to memory of whole vectors; what is left there is cleared
-  ChainFn store = nullptr;  // and back
-  ChainFn call = nullptr;   // `detail` is a ChainCall; what the step before made is lost
+  ChainForms (*where)(ComputeType type, ChainShape shape) = nullptr;  // in `first`, the condition is the result of the
+                                                                      // step before
+  ChainFn (*splat)(size_t width, ChainShape shape) = nullptr;         // copies one element to all elements
+  ChainFn load = nullptr;  // copies `detail` (a number) bytes into memory of whole vectors, and clears the rest of that
+                           // memory
+  ChainFn store = nullptr;  // copies `detail` bytes back
+  ChainFn call = nullptr;   // `detail`: a ChainCall; the next step cannot take the result of the step before the call
   ChainFn end = nullptr;
 
-  // A loop whose body is chains and whose back edge is steps as well. Runs up to `trips` trips, one at least, from the
-  // first step of the body on; the step `again` is the last one.
+  // Runs a loop whose body is chains and whose back edge is steps too: at least one and up to `trips` trips, starting
+  // at the first step of the body. The step `again` is the last one.
   ChainTrips (*run_trips)(const ChainStep* first, void** table, int64_t trips) = nullptr;
-  ChainFn (*copy)(size_t bytes) = nullptr;  // `detail` is the number as well
-  ChainFn swap = nullptr;                   // of the places in[0] and out
-  ChainFn advance = nullptr;                // the place out, by `detail` bytes
+  ChainFn (*copy)(size_t bytes) = nullptr;  // `detail`: the number of bytes, too
+  ChainFn swap = nullptr;                   // exchanges the addresses at positions in[0] and out of the table
+  ChainFn advance = nullptr;                // moves the address at position out by `detail` bytes
   ChainFn count = nullptr;                  // adds one to the int64 at out
-  ChainFn again = nullptr;                  // back by `detail` steps for another trip
-  ChainFn again_if = nullptr;               // the same if the bool at in[0] holds
+  ChainFn again = nullptr;                  // goes back by `detail` steps for another trip
+  ChainFn again_if = nullptr;               // the same if the bool at in[0] is true
 };
 
-// The one in use.
+// The steps of the instruction set in use.
 const ChainTable& chain_steps();
 
-// Anything else, from memory to memory.
+// A step for any other operation: it reads its arguments from memory and writes its result to memory.
 struct ChainCall {
   void (*run)(const ChainCall& call, const ChainStep& step, void* const* table) = nullptr;
 };

@@ -17,13 +17,14 @@ namespace {
 
 thread_local std::string_view scoped_method;
 
-// Whether some position of the window, moved by a tap to `first`, `first + stride`, ..., meets the plane.
+// Whether any of the positions `first`, `first + stride`, ... lies in the plane. `first`: a tap's coordinate in the
+// first window.
 bool meets(int64_t first, int64_t stride, int64_t positions, int64_t plane) {
   const int64_t position = first >= 0 ? 0 : (-first + stride - 1) / stride;
   return position < positions && first + position * stride < plane;
 }
 
-// Leaves out taps at the ends of axis `i` that meet padding alone.
+// Removes the taps at the ends of axis `i` that read nothing but padding.
 void cut_taps(ConvShape& s, size_t i, ConvPlan& plan) {
   const int64_t positions = s.transposed ? s.input[i] : s.output[i], plane = s.transposed ? s.output[i] : s.input[i];
   const auto is_live = [&](int64_t tap) {
@@ -51,13 +52,13 @@ void drop_axis(ConvShape& s, size_t i) {
   --s.axes;
 }
 
-// A kernel of 5 x 1 over planes of one column is one of 5 over lines, and so is one of 5 x 3 that begins in the
-// padding.
+// Removes axes of size 1, and taps that read nothing but padding. A kernel of 5 x 1 over planes of one column becomes a
+// kernel of 5 over lines; a kernel of 5 x 3 does so too if its other columns only meet padding.
 ConvShape without_idle_axes(const ConvShape& given, ConvPlan& plan) {
   ConvShape s = given;
   plan.given_axes = s.axes;
   plan.given_kernel = s.kernel;
-  // Weights that fold are looked at as they were given.
+  // The method `folded` needs the weights as given.
   for (size_t i = 0; !may_fold(given) && i < static_cast<size_t>(given.axes); ++i) cut_taps(s, i, plan);
   for (size_t i = static_cast<size_t>(given.axes); i-- > 0 && s.axes > 1;) {
     if (is_no_axis(s, i)) drop_axis(s, i);
@@ -73,7 +74,7 @@ int64_t product(const Spatial& sizes, int axes) {
   return std::accumulate(sizes.begin(), sizes.begin() + axes, int64_t{1}, std::multiplies<>());
 }
 
-// Of each filter's plane of weights the box of taps that are kept.
+// Copies the box of kept taps of each filter's plane of weights.
 void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to, StopPoll& stop) {
   const size_t element = plan.type == ComputeType::kF64 ? sizeof(double) : sizeof(float);
   const ConvShape& s = plan.shape;
@@ -116,7 +117,7 @@ ConvPlan idle_conv(ComputeType type, const ConvShape& shape) {
   return plan;
 }
 
-// What is left of a convolution of no channels: the bias, the addend, the clamp. A unit is an image.
+// A convolution without input channels: bias, addend and clamp remain. A unit is an image.
 template <class T>
 void run_bias(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvShape& s = plan.shape;

@@ -1,6 +1,6 @@
 #pragma once
-// Convolution over 1 to kMaxSpatialAxes spatial axes, NC<spatial> in and out, all sizes known at prepare.
-// Weights are packed once where they are constant, for inputs of any size; a run allocates nothing.
+// Convolution over 1 to kMaxSpatialAxes spatial axes, in layout NC<spatial> or NHWC. All sizes are known at
+// preparation. Constant weights are packed once, for inputs of any size. A run allocates nothing.
 
 #include <array>
 #include <cstddef>
@@ -24,19 +24,20 @@ struct ConvShape {
   Spatial stride{1, 1, 1, 1, 1, 1}, dilation{1, 1, 1, 1, 1, 1};
   Spatial pad_begin{};
   bool transposed = false;
-  // Channels are the last axis of x, and of y and the addend: [N, spatial..., C]. Only as conv_layouts says.
+  // x, or y and the addend, have their channels last: [N, spatial..., C]. Only where conv_layouts allows it.
   bool x_last = false, y_last = false;
 };
 
-// Which operands may have their channels last. Results have the same bits.
+// Which operands may have their channels last (NHWC). All layouts give the same bits.
 struct ConvLayouts {
   bool x = false, y = false;
-  bool apart = false;     // one without the other as well
-  bool in_lanes = false;  // otherwise the convolution turns what has channels first while it computes
+  bool apart = false;     // x and y may have different layouts
+  bool in_lanes = false;  // with channels last, lanes hold channels; otherwise the kernel transposes an operand whose
+                          // channels come first during the run
 };
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape);
 
-// Applied to every output element at the very end: Relu is (0, inf). NaN stays NaN.
+// Applied to every output element last. Relu is (0, inf). NaN stays NaN.
 struct Clamp {
   float low, high;
 };
@@ -49,7 +50,7 @@ struct ConvOperands {
   void* y;
   void* scratch;                 // plan.scratch_bytes, one per thread
   const void* addend = nullptr;  // like y, added after the bias; null: nothing
-  const void* table = nullptr;   // what make_conv_table wrote
+  const void* table = nullptr;   // the table that make_conv_table wrote
 };
 using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
 using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop);
@@ -57,28 +58,29 @@ using ConvTable = void (*)(const ConvPlan& plan, void* table);
 
 struct ConvPlan {
   ConvShape shape;
-  std::string_view method;               // its name
-  std::string_view packing;              // plans with one packing, channels, groups and kernel sizes pack alike
+  std::string_view method;   // name of the method
+  std::string_view packing;  // plans that agree in packing, channels, groups and kernel sizes have the same packed
+                             // weights
   ComputeType type = ComputeType::kF32;  // kF32 or kF64
   Clamp clamp{-__builtin_inff(), __builtin_inff()};
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
   size_t scratch_bytes = 0;
   size_t packed_weight_bytes = 0;
-  size_t table_bytes = 0;  // of what follows from sizes alone; may be 0
+  size_t table_bytes = 0;  // size of the table of numbers that follow from the sizes alone; may be 0
   ConvRun run = nullptr;
   ConvPack pack = nullptr;
   ConvTable make_table = nullptr;
-  // Where the weights as given have taps that no position reads the input with: the others' box is packed.
+  // Set if some taps only ever meet padding: only the box of the remaining taps is packed.
   bool cuts = false;
   int given_axes = 0;
   Spatial given_kernel{}, first_tap{}, kept{};
-  size_t cut_at = 0, uncut_bytes = 0;  // in packed weights: room for the box; those without it
+  size_t cut_at = 0, uncut_bytes = 0;  // in packed weights: offset of the box of taps; bytes without that box
 };
 
-// The methods of the instruction set in use, those of bytes last. docs/options.md
+// Names of the methods of the instruction set in use; methods of bytes come last. See docs/options.md.
 std::vector<std::string_view> conv_methods();
-// Makes prepare functions of the calling thread take the method of this name wherever it fits, for tests and
-// benchmarks. TREADLE_CONV does so for all threads.
+// Makes prepare functions of the calling thread take the method of this name for every shape that it fits. For tests
+// and benchmarks. TREADLE_CONV does so for all threads.
 class ScopedConvMethod {
  public:
   explicit ScopedConvMethod(std::string_view name);
@@ -89,16 +91,16 @@ class ScopedConvMethod {
  private:
   std::string_view before_;
 };
-// The method that is asked for; empty: none.
+// The name of the method that is asked for; empty if there is none.
 std::string_view wanted_conv_method();
 
-// The plan's shape computes the same without axes and taps that nothing depends on.
+// The shape in the plan leaves out axes and taps that do not change the result.
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
 
-// Weights that are no constant are packed by the caller in every run, into scratch of its own. Ends early as pack_b
-// does.
+// Packs weights; weights that are not constant are packed by the caller in every run, into scratch of its own. Ends
+// early as pack_b does.
 void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed);
-// Once per plan, 64-byte aligned.
+// Called once per plan. `table`: aligned to 64 bytes.
 inline void make_conv_table(const ConvPlan& plan, void* table) {
   if (plan.make_table != nullptr) plan.make_table(plan, table);
 }
@@ -109,20 +111,19 @@ inline void run_conv_range(const ConvPlan& plan, const ConvOperands& operands, i
   plan.run(plan, operands, begin, end);
 }
 
-// 8-bit convolution: sums of (x - x_zero)(w - w_zero), exact; padding contributes nothing. Not transposed.
+// 8-bit convolution: exact sums of (x - x_zero)(w - w_zero). Padding adds nothing. Not transposed.
 struct QConvShape {
   ConvShape conv;
   bool x_signed = false, w_signed = false;
-  bool w_zero_per_channel = false;  // one per output channel, else one for all
+  bool w_zero_per_channel = false;  // one zero point per output channel; otherwise one for all
 };
-// out_channels take the place of columns in QGemmEpilogue: bias, scales and zero points of weights are per output
-// channel.
+// Output channels are the columns of QGemmEpilogue: bias, scales and zero points of weights are per output channel.
 struct QConvOperands {
   const void* x;
   const void* packed_weights;
-  const void* x_zero;  // one; null means 0
-  const void* w_zero;  // one or out_channels; null means 0
-  void* y;             // i32, float, u8 or i8 by the epilogue
+  const void* x_zero;  // one element; null means 0
+  const void* w_zero;  // one element, or out_channels; null means 0
+  void* y;             // i32, float, u8 or i8, as the epilogue says
   void* scratch;
 };
 struct QConvPlan;
@@ -140,7 +141,8 @@ struct QConvPlan {
   QConvPack pack = nullptr;
 };
 QConvPlan prepare_qconv(const QConvShape& shape);
-// Ends early as pack_b does; nothing may run with what it has written then, which says where other numbers lie.
+// Ends early as pack_b does. Packed weights that are incomplete must not be used at all: they hold offsets of other
+// packed data.
 inline void pack_qconv_weights(const QConvPlan& plan, const void* weights, void* packed) {
   StopPoll stop;
   plan.pack(plan, weights, packed, stop);

@@ -10,12 +10,13 @@ namespace treadle::kernels {
 
 namespace {
 
-// What folding costs where a plain convolution reads its input and stores its results in place, in products: for each
-// result a copy to where it belongs, for each value of many channels a copy into a row.
+// The cost of folding, in products, where a plain convolution reads its input and stores its results in place: each
+// result is copied to its position, and each value of an input with several channels is copied into a row.
 constexpr int64_t kStoreWork = 28, kCopyWork = 10;
-constexpr double kWorthwhile = 0.8;  // counts are not times
+constexpr double kWorthwhile = 0.8;  // safety margin: counts of products are not times
 
-// Few positions, or long steps over one channel: a plain convolution copies as well (isa/conv/im2col.cc).
+// A plain convolution copies its input too if there are few positions, or one channel with long strides
+// (isa/conv/im2col.cc).
 bool plain_copies(const ConvShape& shape) {
   constexpr int64_t kFewPositions = 8, kLongStride = 8;
   const auto positions =

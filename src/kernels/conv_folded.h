@@ -7,14 +7,15 @@
 
 namespace treadle::kernels {
 
-// Whether weights of these sizes are worth a look, and the look.
+// may_fold: whether weights of these sizes are worth a try. fold_weights: the try.
 bool may_fold(const ConvShape& shape);
 Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights);
 
-// Whether folding takes less time than a plain convolution of these sizes, or is asked for (wanted_conv_method).
+// Whether folding takes less time than a plain convolution of these sizes, or was asked for (wanted_conv_method).
 bool pays(const Fold& fold, const ConvShape& shape);
 
-// Makes a prepared plan one that folds. Its table is made by make_folded_table, its weights are packed as ever.
+// Turns a prepared plan into one that folds. make_folded_table makes its table; its weights are packed in the usual
+// way.
 void fold_conv(ConvPlan& plan, const Fold& fold);
 void make_folded_table(const ConvPlan& plan, const Fold& fold, void* table);
 

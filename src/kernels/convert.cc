@@ -95,7 +95,7 @@ void convert(const TileConverter& converter, const void* in, void* out, size_t n
   if (converter.direct != nullptr) return converter.direct(in, out, n);
   if (converter.step_count == 1) return converter.steps[0](in, out, n);
   if (converter.step_count == 0) {
-    if (in != out && n != 0) std::memcpy(out, in, n * converter.from_width);  // nothing may be at null
+    if (in != out && n != 0) std::memcpy(out, in, n * converter.from_width);  // memcpy forbids null even for 0 bytes
     return;
   }
   const std::byte* from = static_cast<const std::byte*>(in);

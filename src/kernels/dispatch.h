@@ -1,6 +1,6 @@
 #pragma once
-// The kernels of the instruction set in use. Sources in isa/ are compiled once per instruction set; each provides its
-// table.
+// The kernels of the instruction set in use. Sources in isa/ are compiled once per instruction set; each instruction
+// set has a table of its kernels.
 
 #include "base/cpu.h"
 #include "kernels/table.h"
@@ -9,11 +9,11 @@ namespace treadle::kernels {
 
 struct KernelTable;  // isa/tables.h
 
-// Looked up while preparing, not per run.
+// Looked up at preparation, not in each run.
 const KernelTable& kernels();             // of active_isa()
 const KernelTable& kernels_for(Isa isa);  // one of usable_isas()
 
-// Makes prepare functions of the calling thread choose another instruction set than active_isa(), for tests and
+// Makes prepare functions of the calling thread choose another instruction set than active_isa(). For tests and
 // benchmarks.
 class ScopedIsa {
  public:
@@ -26,7 +26,7 @@ class ScopedIsa {
   int before_;
 };
 
-// What prepare functions choose by: active_isa(), or the calling thread's ScopedIsa.
+// The instruction set that prepare functions choose: active_isa(), or the calling thread's ScopedIsa.
 Isa preferred_isa();
 
 const ElementwiseRows& elementwise_rows(ElementwiseOp op, ComputeType type);

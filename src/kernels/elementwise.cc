@@ -11,11 +11,11 @@
 #include "kernels/isa/tables.h"
 #include "kernels/types.h"
 
-// A plan runs in one of these ways, decided while preparing:
-//   flat   everything dense (or one element) and stored as the row wants it: one call of the row
+// A plan runs in one of three ways, which preparation chooses:
+//   flat   all operands are contiguous (or one element) and stored in the row's type: one call of the row
 //   rows   the same along the innermost dimension: a call per innermost line
 //   tiles  some operand is converted or strided: lines are cut into tiles that are staged on the stack
-// Where and Clip enter the same loops with their own way of calling a row.
+// Where and Clip use the same loops, and call rows in their own way.
 
 namespace treadle::kernels {
 
@@ -79,7 +79,7 @@ void scatter_strided(size_t width, const void* from, std::byte* to, int64_t stri
   with_width(width, [&](auto zero) { scatter_strided<decltype(zero)>(from, to, stride, n); });
 }
 
-// Short lines get small tiles: less stack to touch.
+// Lines up to this length get small tiles, which touch less of the stack.
 constexpr size_t kSmallTile = 32;
 
 template <size_t kElements>
@@ -87,7 +87,7 @@ struct alignas(64) Tile {
   std::byte bytes[kElements * kMaxWidth];
 };
 
-// Brings n elements of input i from `from` on into the row's type.
+// Stages n elements of input i, from `from` on, in the row's type.
 void stage_input(const ElementwisePlan& plan, int i, const std::byte* from, void* tile, void* scratch, size_t n) {
   if (plan.inner_stride[i] == plan.width[i]) return convert(plan.convert[i], from, tile, n);
   if (plan.convert[i].step_count == 0) {
@@ -150,7 +150,7 @@ uint32_t run_lines(const ElementwisePlan& plan, const void* const* in, void* out
     int d = plan.outer_rank - 1;
     for (; d >= 0; --d) {
       const bool wraps = ++index[d] == plan.dims[d];
-      const int64_t steps = wraps ? 1 - plan.dims[d] : 1;  // back to the start of this dimension, or one further
+      const int64_t steps = wraps ? 1 - plan.dims[d] : 1;  // back to the start of this dimension, or one step further
       for (int i = 0; i < plan.inputs; ++i) {
         operands[i] = static_cast<const std::byte*>(operands[i]) + steps * plan.strides[i][d];
       }
@@ -189,8 +189,8 @@ uint32_t run_clip(const ElementwisePlan& plan, const void* const* in, void* out)
 
 // --- preparing ---
 
-// Dimensions of the result with the strides (bytes) of every operand, outermost first; sizes of 1 left out, neighbours
-// merged where every operand steps through both as through one.
+// Dimensions of the result with the strides (in bytes) of every operand, outermost first. Sizes of 1 are left out.
+// Neighbouring dimensions are merged if every operand steps through both as through one.
 struct Loops {
   int rank = 0;
   int operands = 0;
@@ -206,7 +206,7 @@ bool merges(const Loops& loops, int64_t size, const int64_t* strides) {
   return true;
 }
 
-// False when there are too many.
+// Returns false if there are too many dimensions.
 bool add_dimension(Loops* loops, int64_t size, const int64_t* strides) {
   if (size == 1) return true;
   if (merges(*loops, size, strides)) {
@@ -219,7 +219,7 @@ bool add_dimension(Loops* loops, int64_t size, const int64_t* strides) {
   return true;
 }
 
-// Takes the innermost dimension off `loops`.
+// Splits `loops` into the innermost dimension and the dimensions around it.
 void set_loops(ElementwisePlan* plan, const Loops& loops) {
   plan->inner = 1;
   if (loops.rank > 0) {
@@ -234,7 +234,7 @@ void set_loops(ElementwisePlan* plan, const Loops& loops) {
   }
 }
 
-// Which operands stand still and which need staging. At least one operand of a row must move.
+// Sets which operands do not move and which need staging. At least one operand of a row must move.
 void set_masks(ElementwisePlan* plan) {
   const int moving = plan->op == ElementwiseOp::kClip ? 1 : plan->inputs;
   for (int i = 0; i < plan->inputs; ++i) {
@@ -245,14 +245,14 @@ void set_masks(ElementwisePlan* plan) {
   if (plan->inner_stride[kResult] != plan->width[kResult] || plan->convert[kResult].step_count != 0) {
     plan->tile_mask |= 1 << kResult;
   }
-  if (plan->inner == 1) {  // one element each: dense, whatever the strides say
+  if (plan->inner == 1) {  // one element each: strides do not matter
     for (int i = 0; i <= kResult; ++i) {
       plan->inner_stride[i] = plan->width[i];
       if (plan->convert[i].step_count == 0) plan->tile_mask &= ~(1 << i);
     }
     plan->scalar_mask = 0;
   } else if (plan->where == nullptr && (plan->scalar_mask & ((1 << moving) - 1)) == (1 << moving) - 1) {
-    plan->scalar_mask &= ~1;  // all stand still: spread the first by gathering with stride 0
+    plan->scalar_mask &= ~1;  // no operand moves: gather the first with stride 0
     plan->tile_mask |= 1;
   }
 }
@@ -285,7 +285,7 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
   return clipping_if<run_lines<run_line_tiled<kTile>>>(clip);
 }
 
-// About what an element takes.
+// Estimated time of an element.
 double element_ns(const ElementwisePlan& plan) {
   constexpr double kByteNs = 0.02, kConversionNs = 0.3;
   double ns = info(plan.op).price < Price::kRemainder ? 0.1 : 1;
@@ -293,7 +293,7 @@ double element_ns(const ElementwisePlan& plan) {
   return ns + kConversionNs * std::popcount(plan.tile_mask);
 }
 
-// The row's type of every operand, and how to get there.
+// Sets the row's type of every operand and the conversions to it.
 void set_types(ElementwisePlan* plan, std::span<const ElementwiseOperand> inputs, ElementType output) {
   const bool where = plan->op == ElementwiseOp::kWhere;
   const ElementType computed = where ? inputs[1].type : element_type_of(plan->compute);
@@ -371,7 +371,7 @@ bool ElementwisePlan::run_in_pieces(const void* const* in, void* out, StopPoll& 
     return inside.run_in_pieces(in, out, stop, failed);
   }
   return in_pieces(parts(), ns / static_cast<double>(parts()), stop, [&](int64_t begin, int64_t end) {
-    if (begin == 0 && end == parts()) {  // rounded, all of it is short
+    if (begin == 0 && end == parts()) {  // a single piece: short, but for rounding
       failed = run(*this, in, out);
       return failed == kOk;
     }
@@ -417,9 +417,9 @@ Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, std::span<co
   }
   set_loops(plan, loops);
   if (op == ElementwiseOp::kWhere) plan->where = kernels().where[std::countr_zero(unsigned{plan->row_width[1]})];
-  if (op == ElementwiseOp::kClip) plan->inputs = 1;  // the bounds are not walked
+  if (op == ElementwiseOp::kClip) plan->inputs = 1;  // loops ignore the bounds
   set_masks(plan);
-  if (op == ElementwiseOp::kClip) plan->inputs = 2;  // but handed to the row
+  if (op == ElementwiseOp::kClip) plan->inputs = 2;  // the row gets the bounds
   if (op != ElementwiseOp::kWhere) choose_row(plan);
   plan->run = choose_run(*plan);
   plan->ns = element_ns(*plan) * static_cast<double>(plan->count);

@@ -1,5 +1,5 @@
 #pragma once
-// The definition of every elementwise operation, one struct each, named as in elementwise_ops.h.
+// The definition of every elementwise operation: one struct each, named as in elementwise_ops.h.
 //
 //   eval(V...)            over the value types of elementwise_math.h; returns V, or a mask where the result is bool
 //   eval(V, Params<V>)    where the operation has parameters
@@ -228,7 +228,7 @@ struct GeluErf {
   template <class V>
     requires kIsFloat32<V>
   TREADLE_INLINE V second(V exponent, V x) {
-    return weighted(Erf::second(exponent, x), x);  // of x is asked the sign alone
+    return weighted(Erf::second(exponent, x), x);  // only the sign of x is used
   }
 
  private:
@@ -293,7 +293,7 @@ struct Shrink {
   TREADLE_INLINE V eval(V x, Params<V> p) {
     return select(x < -p.alpha, x + p.beta, select(x > p.alpha, x - p.beta, zero<V>()));
   }
-  // In double, so that fractions of the parameters count; what comes out is truncated.
+  // Computed in double, so that fractions of the parameters count. The result is truncated.
   template <class T>
   TREADLE_INLINE T integer(T x, double lambd, double bias) {
     const double value = static_cast<double>(x);
@@ -334,8 +334,8 @@ TREADLE_UNARY(BitwiseNot, ~x)
 
 // --- two inputs ---
 
-// A choice that is one instruction of its own; value types that would see it merged into the choice around it say how
-// to keep it apart.
+// Keeps a selection a separate instruction. A value type whose compiler would merge the selection with the one around
+// it has an overload of its own.
 template <class V>
 TREADLE_INLINE V picked(V v) {
   return v;
@@ -352,8 +352,8 @@ TREADLE_INLINE V picked(V v) {
 TREADLE_BINARY(Add, a + b)
 TREADLE_BINARY(Sub, a - b)
 TREADLE_BINARY(Mul, a* b)
-// Of equals the first. In a chain of these the first operand is the one that is waited for, so what is asked about NaN
-// is asked of the second.
+// If the operands are equal, the result is the first. In a chain of these operations the first operand is the
+// loop-carried one, so the test for NaN is made on the second, which is ready earlier.
 TREADLE_BINARY(Min, select(b != b, b, picked(select(b < a, b, a))))
 TREADLE_BINARY(Max, select(b != b, b, picked(select(b > a, b, a))))
 TREADLE_BINARY(PRelu, select(a < zero<V>(), b* a, a))
@@ -420,8 +420,7 @@ struct Mod {
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
   }
 };
-// Exponents that models are full of are a few multiplications, a root or a fraction; the same for a lane as for a
-// vector.
+// Frequent exponents become a few multiplications, a root or a fraction. A scalar lane and a vector compute them alike.
 struct Pow {
   static constexpr bool kCallsLibrary = true;
   template <class V>
@@ -459,7 +458,7 @@ struct Pow {
     if (y == 2) return x * x;
     if (y == 3) return x * x * x;
     if (y == -1) return 1 / x;
-    if (y == T(0.5) && x >= 0) return std::sqrt(x + 0);  // of -0: 0
+    if (y == T(0.5) && x >= 0) return std::sqrt(x + 0);  // x + 0 turns -0 into 0
     if (y == T(-0.5) && x >= 0) return 1 / std::sqrt(x + 0);
     return std::pow(x, y);
   }

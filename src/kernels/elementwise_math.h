@@ -1,6 +1,6 @@
 #pragma once
-// The maths of elementwise operations, written once over a value type V. Instantiated for scalars and vectors by the
-// rows (isa/vector.h), and for whatever else evaluates or records them; all get the same operations in the same order.
+// The maths of elementwise operations, written once over a value type V. The rows instantiate it for scalars and
+// vectors (isa/vector.h), native code for values that write LLVM IR. All get the same operations in the same order.
 //
 // V has
 //   V::Scalar (float or double), V::Bits (unsigned lanes of the same width), explicit V(Scalar)
@@ -60,7 +60,8 @@ struct Coefficients<float> {
   // pi/2 in three parts, the first two short enough for exact multiples up to kTurnLimit
   static constexpr float kHalfPi[] = {0x1.92p0f, 0x1.fb4p-12f, 7.54978995489188e-8f};
   static constexpr float kTurnLimit = 8192.0f;
-  static constexpr float kHalfPiRest = -1.715124451e-15f;  // what the parts leave, where poles are to be met
+  static constexpr float kHalfPiRest = -1.715124451e-15f;  // the remainder of pi/2 behind the parts; tan needs it near
+                                                           // its poles
   static constexpr float kTanLimit = 512.0f;
   // (sin(r)/r - 1)/r^2 and (cos(r) - 1 + r^2/2)/r^4 over r^2, for |r| <= pi/4
   static constexpr float kSin[] = {-0.1666666664f, 0.008333329382f, -0.0001983933206f, 2.718276016e-6f};
@@ -72,7 +73,7 @@ struct Coefficients<float> {
                                     0.0579575859f,  -0.0311778374f, 0.01091460139f, -0.001793620526f};
   static constexpr float kAsin[] = {0.1666675359f, 0.07495241612f, 0.04547709972f, 0.02414759062f, 0.04221858829f};
   static constexpr float kSinh[] = {0.1666666716f, 0.0083333496f, 0.0001983615948f, 2.816951337e-06f};
-  // pi/2 and what rounding took from it
+  // pi/2 rounded, and its rounding error
   static constexpr float kRightAngle = 0x1.921fb6p0f, kRightAngleRest = -0x1.777a5cp-25f;
 };
 
@@ -187,8 +188,8 @@ TREADLE_INLINE V exp_shared(V x) {
   const auto [r, whole] = reduce_by_ln2(x);
   const auto n = whole - typename V::Bits(kHalvings);
   const V p = V(1) + exp_minus_one_reduced(r);
-  // In two factors, since n goes beyond the normal exponents; the first product is exact. Half of n, rounded down, of a
-  // two's complement number: shift with an offset that makes it positive.
+  // 2^n is multiplied in two factors, since n exceeds the normal exponents; the first product is exact. `half` is n / 2
+  // rounded down. n is a two's complement number, so an offset makes it positive before the shift.
   using B = typename V::Bits;
   const B half = ((n + B(4096)) >> 1) - B(2048);
   return p * power_of_two<V>(half) * power_of_two<V>(n - half);
@@ -198,7 +199,7 @@ TREADLE_INLINE V exp(V x) {
   return exp_shared<0>(x);
 }
 
-// Coefficients of (e^-2r - 1 + 2r) / (2 r^2), exactly those of (e^x - 1 - x) / x^2 by powers of two.
+// Coefficients of (e^-2r - 1 + 2r) / (2 r^2): those of (e^x - 1 - x) / x^2 times powers of two, so they are exact.
 template <class T>
 struct Halves {
   T exp[std::size(Coefficients<T>::kExp)];
@@ -210,8 +211,8 @@ struct Halves {
 template <class T>
 inline constexpr Halves<T> kHalves;
 
-// e^x = scale (1 + e^r - 1), where 2^(n + shift) is a normal number, to which `scale` comes from the bits of the
-// rounding magic alone. `kExact`: n ln 2 is subtracted in two parts; not needed where e^x is added to 1.
+// e^x = scale (1 + e^r - 1). 2^(n + shift) must be a normal number; then the bits of the rounding magic give `scale`
+// directly. `kExact`: n ln 2 is subtracted in two parts; not needed if e^x is added to 1.
 template <class V>
 struct Scaled {
   V scale, tail;  // tail: e^r - 1
@@ -229,7 +230,7 @@ TREADLE_INLINE Scaled<V> exp_in_range(V x, int shift = 0) {
   return {from_bits_of<V>(to_bits(shifted) << L::kMantissaBits), exp_minus_one_reduced(r)};
 }
 
-// Coefficients of (e^-x - 1 + x) / x^2, exactly those of (e^x - 1 - x) / x^2 but for signs.
+// Coefficients of (e^-x - 1 + x) / x^2: those of (e^x - 1 - x) / x^2 with other signs, so they are exact.
 template <class T>
 struct Mirrored {
   T exp[std::size(Coefficients<T>::kExp)];
@@ -241,8 +242,8 @@ struct Mirrored {
 template <class T>
 inline constexpr Mirrored<T> kMirrored;
 
-// 2^shift (1 + e^-x), where e^-x 2^shift is a normal number; `kExact` as above. x itself is never negated, so that an
-// instruction set's minimum and maximum serve who limits it.
+// 2^shift (1 + e^-x). e^-x 2^shift must be a normal number; `kExact` as above. x itself is never negated, so that a
+// caller's limits of x stay single minimum and maximum instructions.
 template <bool kExact, class V>
 TREADLE_INLINE V one_plus_exp_minus(V x, int shift = 0) {
   using T = ScalarOf<V>;
@@ -303,14 +304,14 @@ TREADLE_INLINE V log(V x) {
   return select(x >= V(T(0)), y, V(kNan<V>));
 }
 
-// ln(1 + x) for 0 <= x <= 1: the logarithm of the rounded sum, corrected by what the rounding lost.
+// ln(1 + x) for 0 <= x <= 1: the logarithm of the rounded sum, corrected by the rounding error.
 template <class V>
 TREADLE_INLINE V log1p_unit(V x) {
   const V sum = V(1) + x;
   return log(sum) + (x - (sum - V(1))) / sum;
 }
 
-// 1 / (1 + e^-x), both sides of the fraction by a factor that keeps e^-x from overflow until the result underflows.
+// 1 / (1 + e^-x). Both sides of the fraction have a factor that keeps e^-x from overflow until the result underflows.
 template <class V>
 TREADLE_INLINE V sigmoid(V x) {
   using T = ScalarOf<V>;
@@ -321,14 +322,15 @@ TREADLE_INLINE V sigmoid(V x) {
   return one / one_plus_exp_minus<true>(y, -C::kSmallOne);
 }
 
-// 1 + e^-x for who divides by it, limited so that it is no infinity: where it would be, its inverse is as good as 0.
+// 1 + e^-x as a divisor. x is limited so that the divisor is never infinite; where it would be, its inverse is as good
+// as 0.
 template <class V>
 TREADLE_INLINE V sigmoid_divisor(V x) {
   using C = Coefficients<ScalarOf<V>>;
   return one_plus_exp_minus<false>(at_most(at_least(x, V(C::kNearExpLow)), V(C::kBesideOne)));
 }
 
-// With a = |x| and t = (1 - e^-2a) / 2: t / (1 - t). In halves, a need not be doubled.
+// tanh(a) for a = |x| as t / (1 - t), with t = (1 - e^-2a) / 2. With halves, a need not be doubled.
 template <class V>
 struct Fraction {
   V top, bottom;  // top has the sign; bottom is within [1/2, 1]
@@ -358,7 +360,7 @@ TREADLE_INLINE V softplus(V x) {
   return select(x > V(0), x, V(0)) + log1p_unit(exp(-absolute(x)));
 }
 
-// float only: ln(erfc(|x|)), and erf(x) from it.
+// ln(erfc(|x|)), from which erf(x) follows. Float only.
 template <class V>
 TREADLE_INLINE V erf_exponent(V x) {
   const V a = at_most(absolute(x), V(4));
@@ -369,7 +371,7 @@ TREADLE_INLINE V erf_of_exponent(V exponent, V x) {
   return with_sign(one_minus_exp(exponent), x);
 }
 
-// x = n pi/2 + r for |x| <= kTurnLimit, float only; the lowest bits of n are those of `quadrant`.
+// x = n pi/2 + r for |x| <= kTurnLimit. The lowest bits of n are the lowest bits of `quadrant`. Float only.
 template <class V>
 struct Turned {
   V r, n;
@@ -416,7 +418,7 @@ TREADLE_INLINE V tan_float(V x) {
   return select((quadrant & B(1)) == B(0), t, V(-1) / t);
 }
 
-// Float only: a right angle less y.
+// pi/2 - y. Float only.
 template <class V>
 TREADLE_INLINE V complement(V y) {
   using C = Coefficients<float>;
@@ -433,7 +435,7 @@ TREADLE_INLINE V atan_float(V x) {
   return with_sign(select(steep, complement(y), y), x);
 }
 
-// Float only: the arcsine of |x| up to 1/2, beyond half the angle that is left to a right one. NaN where |x| > 1.
+// The arcsine of |x| up to 1/2; beyond, half of its complement to pi/2. NaN if |x| > 1. Float only.
 template <class V>
 struct Arc {
   V y;

@@ -7,11 +7,13 @@
 //   result: Same as the compute type, or Bool
 //   effect: Total, or CanFail (integer division by zero)
 //   price: Bits (a selection or a comparison), Arithmetic (a few additions and multiplications), Division,
-//          Remainder (divisions that are corrected), Function (a polynomial or a call)
-//   grouping: which chains of the operation give the same bits however they are grouped: Fixed (none),
-//          Integers (of integers and bools, in any order of the operands), Ordered (likewise; and of floats where the
-//          operands keep their order: of several NaNs, or of zeros of both signs, one operand is the result)
-// Operations on narrow integers run in 32 bits and wrap on the way out, which gives what narrow arithmetic would.
+//          Remainder (a corrected division), Function (a polynomial or a call)
+//   grouping: which chains of the operation give the same bits however they are grouped:
+//          Fixed: none
+//          Integers: chains of integers and of bools, with operands in any order
+//          Ordered: as Integers, and chains of floats if the operands keep their order (of several NaNs, or of zeros of
+//          both signs, one operand is the result)
+// Operations on narrow integers run in 32 bits, and their results wrap when stored, as narrow arithmetic would.
 //
 // Notes, by operation (alpha and beta are fields of ElementwiseParams):
 //   Round to even; Sign(NaN) is NaN; integer Neg and Abs wrap.
@@ -117,7 +119,7 @@ inline constexpr int kElementwiseOpCount = 0
 
 enum class OpDomain : uint8_t { kFloat, kNumber, kInteger, kBool, kAny };
 
-// What an element takes, in the order of time.
+// The cost of an operation on an element, in ascending order.
 enum class Price : uint8_t { kBits, kArithmetic, kDivision, kRemainder, kFunction };
 
 enum class Grouping : uint8_t { kFixed, kIntegers, kOrdered };
@@ -133,9 +135,9 @@ struct ElementwiseOpInfo {
 };
 
 const ElementwiseOpInfo& info(ElementwiseOp op);
-// Whether op(op(a, b), c) and op(a, op(b, c)) are the same bits for all elements of the type.
+// Whether op(op(a, b), c) and op(a, op(b, c)) give the same bits for all elements of the type.
 bool is_associative(ElementwiseOp op, ElementType type);
-// Whether op(a, b) and op(b, a) are, for an associative one.
+// Whether op(a, b) and op(b, a) give the same bits. Only for an associative operation.
 bool is_commutative(ElementwiseOp op, ElementType type);
 bool has_rows(ElementwiseOp op, ComputeType type);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel's run returns: 0, or why it failed.
+// The result of a kernel's run: 0, or the reason why it failed.
 
 #include <cstdint>
 

@@ -12,18 +12,18 @@ namespace treadle::kernels {
 
 namespace {
 
-// What a row costs beside its products, counted in products. A value of a split is two loads, two stores and up to
-// three operations of which each fills a vector; a product with a list is a call for a block of rows.
+// The cost of a row beside its products, counted in products. Splitting a value takes two loads, two stores and up to
+// three operations, of a vector each. Multiplying by a list takes one call for a block of rows.
 constexpr int64_t kValueWork = 4;
 constexpr int64_t kListWork = 512;
-constexpr int64_t kLanes = 16;  // filters are computed by so many
+constexpr int64_t kLanes = 16;  // filters that are computed together
 
 int64_t product_work(int64_t filters, int64_t length) {
   if (filters == 0) return 0;
   return (filters + kLanes - 1) / kLanes * kLanes * length + kListWork;
 }
 
-// Filters of one list.
+// The filters that are multiplied by one list.
 struct Group {
   std::vector<int32_t> filters;
   std::vector<std::vector<double>> weights;
@@ -35,10 +35,10 @@ struct Group {
   }
 };
 
-// About what a weight, and a filter's weights of a pair, take.
+// Estimated times of a weight, and of a filter's two weights of a pair.
 constexpr double kWeightNs = 2, kPairNs = 5;
 
-// Two places that mirror each other; the first one is the earlier one.
+// Two mirrored positions; `first` is the lower one.
 struct Pair {
   size_t first, second;
 };
@@ -54,11 +54,11 @@ struct Pairs {
   }
 };
 
-// How a list would split.
+// A way to split a list.
 struct Choice {
   bool first_alone = false;
   std::vector<double> first_factors, second_factors;  // by pair
-  std::vector<double> signs;                          // by filter: 1, -1, 0 for neither
+  std::vector<double> signs;                          // by filter: 1: even, -1: odd, 0: both
   int64_t work = 0;
 };
 
@@ -82,8 +82,8 @@ class Folder {
   }
 
  private:
-  // Filters of zeros only, such as the sine of frequency 0. They are products with any list, since every list has
-  // something of every value.
+  // Takes out filters that are all zeros, such as the sine of frequency 0. They may be multiplied by any list, since
+  // their products are 0.
   std::vector<int32_t> take_silent(Group& all) {
     std::vector<int32_t> silent;
     Group rest;
@@ -98,7 +98,8 @@ class Folder {
     return silent;
   }
 
-  // Where they fill up a vector, or where the shortest products are.
+  // Adds each silent filter to the list where it costs least: where it fills up a vector, or where products are
+  // shortest.
   void place_silent(const std::vector<int32_t>& silent) {
     for (const int32_t filter : silent) {
       size_t best = 0;
@@ -137,7 +138,7 @@ class Folder {
     return fold.list_count++;
   }
 
-  // Splits list `at` as long as that pays; leaves it the filters that are products with it.
+  // Splits list `at` as long as that pays. The filters that do not fit a split are multiplied by the list itself.
   void visit(int32_t at, Group group) {
     const auto list = static_cast<size_t>(at);
     const std::optional<Choice> choice = choose(list, group);
@@ -190,7 +191,7 @@ class Folder {
     return at;
   }
 
-  // The best of four ways to split, if one pays.
+  // The best of four ways to split, if one of them pays.
   std::optional<Choice> choose(size_t list, const Group& group) {
     const Fold& fold = bank_.fold;
     std::optional<Choice> best;
@@ -214,7 +215,7 @@ class Folder {
     return {static_cast<size_t>(l.length), of_channel, channels_ * of_channel, first_alone};
   }
 
-  // Goes from pair to pair and keeps the filters that fit, as long as they are enough for a gain.
+  // Goes from pair to pair, and keeps the filters that fit as long as there are enough of them for a gain.
   std::optional<Choice> attempt(size_t list, const Group& group, bool first_alone, bool weighted) {
     Choice choice;
     choice.first_alone = first_alone;
@@ -249,8 +250,8 @@ class Folder {
            kValueWork * values(list);
   }
 
-  // The factors of a pair that suit most of the filters, the larger one 1: what the middle one of the filters' ratios
-  // says, made more exact by the filters that agree with it.
+  // The factors of a pair that suit most of the filters; the larger factor is 1. The other starts from the median of
+  // the filters' ratios, and is refined by the filters that are close to it.
   static std::pair<double, double> common_factors(const Group& group, const std::vector<size_t>& left, Pair pair) {
     double first_sum = 0, second_sum = 0;
     for (const size_t f : left) {
@@ -273,7 +274,7 @@ class Folder {
     return swapped ? std::pair(ratio, 1.0) : std::pair(1.0, ratio);
   }
 
-  // By least squares.
+  // Refines the ratio by least squares.
   static double refined_ratio(const Group& group, const std::vector<size_t>& left, Pair pair, double ratio) {
     constexpr double kNear = 1e-2, kOne = 1e-7;
     double products = 0, squares = 0;
@@ -288,7 +289,7 @@ class Folder {
     return ratio > 1 - kOne ? 1 : ratio;
   }
 
-  // What both weights of a pair become: `first` and sign * `second` times this.
+  // The one weight that both weights of a pair become, up to the factors `first` and sign * `second`.
   static double folded_weight(const std::vector<double>& w, Pair pair, double first, double second, double sign) {
     return (first * w[pair.first] + sign * second * w[pair.second]) / (first * first + second * second);
   }
@@ -297,7 +298,7 @@ class Folder {
     return std::max(std::abs(w[pair.first] - first * folded), std::abs(w[pair.second] - sign * second * folded));
   }
 
-  // Whether the pair of this filter fits its sign so far; the first pair that tells decides on the sign.
+  // Whether this pair of the filter fits the filter's sign. The first pair that fits only one sign sets `sign`.
   bool fits(const Group& group, size_t f, Pair pair, double first, double second, double& sign, double& worst) const {
     const std::vector<double>& w = group.weights[f];
     const auto filter = static_cast<size_t>(group.filters[f]);

@@ -1,5 +1,5 @@
-// A walk is a chain of dependent loads: node, feature, comparison, next node. Eight of them side by side hide each
-// other's latency, and without a branch on the comparison there is nothing to mispredict.
+// A walk down a tree is a chain of dependent loads: node, feature, comparison, next node. Eight walks side by side hide
+// each other's latency. There is no branch on the comparison, so nothing is mispredicted.
 #include "kernels/forest.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ inline uint32_t step(const TreeNode<T>* nodes, uint32_t at, const T* x) {
   }
 }
 
-// All lanes to their leaves. Deep trees are rarely deep everywhere: whether anybody still moves is looked at now and
-// then.
+// Walks all lanes to their leaves. A deep tree is rarely deep everywhere, so the loop checks now and then whether any
+// lane still moves.
 template <class T, bool kNanLeft>
 inline void walk(const TreeNode<T>* nodes, uint32_t depth, const T* const (&x)[kWalkLanes],
                  uint32_t (&at)[kWalkLanes]) {

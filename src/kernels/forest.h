@@ -1,14 +1,14 @@
 #pragma once
-// Decision trees as one flat array of nodes, and the walk of many rows through them at once.
+// Decision trees as one flat array of nodes, and a walk of many rows through them at once.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace treadle::kernels {
 
-// The children of a node stand side by side: a row goes to `left` where its feature is at most the threshold, else to
-// `left` + 1. A leaf goes to itself whatever the row holds (no number is at most NaN, and `left` is its own index - 1),
-// so that rows may go on walking while others have arrived.
+// The two children of a node are neighbours: a row goes to `left` if its feature is at most the threshold, otherwise to
+// `left` + 1. A leaf sends every row to itself: its threshold is NaN, and `left` is its own index - 1. So a row at its
+// leaf may take further steps while other rows still walk.
 template <class T>
 struct TreeNode {
   // Set in `feature`: a NaN goes left.
@@ -17,7 +17,7 @@ struct TreeNode {
   T threshold = 0;
   uint32_t feature = 0;
   uint32_t left = 0;
-  uint32_t leaf = 0;  // a leaf's number
+  uint32_t leaf = 0;  // number of the leaf
 
   bool is_leaf(uint32_t self) const { return left == self - 1; }
 };
@@ -29,8 +29,8 @@ struct Tree {
 
 inline constexpr size_t kWalkLanes = 8;
 
-// The numbers of the leaves that `rows` rows (each `stride` elements after the one before) reach in one tree.
-// `nan_left`: some node has kNanLeft.
+// The numbers of the leaves that `rows` rows reach in one tree; rows are `stride` elements apart. `nan_left`: some node
+// has kNanLeft set.
 template <class T>
 void walk_rows(const TreeNode<T>* nodes, Tree tree, bool nan_left, const T* x, size_t rows, size_t stride,
                uint32_t* leaves);

@@ -1,7 +1,7 @@
-// Tiles are given out along the list of steps: a value's tile is free again after the last step that reads it, and a
-// step may write into the tile of an operand that it is the last to read. The size of a tile follows from how many are
-// needed at once, so that all of them stay in first-level cache, and is a whole number of the lines that broadcast
-// operands are made of.
+// Tiles are assigned along the list of steps. A value's tile is free again after the last step that reads it, and a
+// step may write into the tile of an operand that it is the last to read. The number of tiles in use at once decides
+// their size: all of them stay in first-level cache. A tile is a whole number of the lines that broadcast operands
+// consist of.
 #include "kernels/fused.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void copy_line(const std::byte* from, int64_t stride, T* to, size_t n) {
   }
 }
 
-// Elements [start, start + n) of the operand.
+// Copies the elements [start, start + n) of the operand.
 template <class T>
 void spread(const FusedSpread& s, const std::byte* from, T* to, size_t start, size_t n) {
   const size_t last = s.dims.size() - 1;
@@ -75,7 +75,7 @@ uint32_t run_step(const FusedStep& step, std::byte* const* table, size_t n) {
 
 // --- building ---
 
-// `dims` and `strides` without sizes of 1 and with neighbours merged that one stride walks through.
+// Leaves out dimensions of size 1, and merges neighbouring dimensions that one stride walks through.
 FusedSpread merged(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t width) {
   FusedSpread s;
   s.width = static_cast<uint8_t>(width);
@@ -144,7 +144,7 @@ FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_
                                         std::span<const int64_t> strides, int64_t start) {
   FusedSpread s = merged(dims, strides, byte_width(type));
   Kind kind = Kind::kSpread;
-  // What has to be converted first is spread first.
+  // A value that needs a conversion is spread first.
   if (s.period == 1 && wide_type(type) == type) kind = Kind::kScalar;
   if ((s.dims.size() == 1 && s.strides[0] == s.width) || count_ == 1) kind = Kind::kDense;
   const auto v = static_cast<Value>(items_.size());
@@ -155,7 +155,7 @@ FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_
   return v;
 }
 
-// Steps that have taken it for one element so far find that element in front of its tile.
+// Spreads a single element over a tile. Earlier steps that read it as a single element read the first one of the tile.
 void FusedBuilder::spread_scalar(Value v) {
   FusedSpread s;
   s.width = static_cast<uint8_t>(byte_width(items_[v].type));
@@ -194,7 +194,7 @@ FusedBuilder::Value FusedBuilder::apply(ElementwiseOp op, std::span<const Value>
     step.scalar_mask = static_cast<uint8_t>(scalars);
     step.where = kernels().where[std::countr_zero(byte_width(type))];
   } else {
-    // No row function takes one element for every operand.
+    // Row functions need an operand that is not a single element.
     if (scalars == (1u << arguments.size()) - 1) {
       spread_scalar(arguments[0]);
       scalars &= ~1u;
@@ -231,7 +231,7 @@ void FusedBuilder::place_bound() {
   }
 }
 
-// Places in the table for what has no memory of the caller's.
+// Positions in the table for values that are not in the caller's memory.
 struct FusedBuilder::Tiles {
   std::vector<uint16_t> free;
   size_t next, first;
@@ -246,7 +246,7 @@ struct FusedBuilder::Tiles {
 
 void FusedBuilder::place_tiles() {
   Tiles tiles{{}, plan_.bound, plan_.bound};
-  for (auto& [v, s] : spreads_) {  // filled before the first step, kept for the next tile
+  for (auto& [v, s] : spreads_) {  // filled before the first step, and kept for the next tile
     s.from = items_[v].place;
     s.to = items_[v].place = tiles.take();
   }
@@ -264,7 +264,7 @@ void FusedBuilder::place_tiles() {
       }
     }
     if (arguments.size() == 1) step.in[1] = step.in[0];
-    // A row may be computed in place where the result is as wide.
+    // A step may write over an operand of the same width.
     const bool same_width = step.row && byte_width(items_[arguments[0]].type) == byte_width(result.type);
     if (same_width) tiles.free.insert(tiles.free.end(), dying.begin(), dying.end());
     if (!result.is_output) result.place = tiles.take();

@@ -1,9 +1,10 @@
-// Fused operations as a chain. A value lives at one place: memory of the caller's where that is long enough for whole
-// vectors, else memory of the chain's own, from and to which elements are copied. One element that goes with many, and
-// what else is broadcast, is spread first; constants are spread while building.
+// Fused operations as a chain. A value has one position: the caller's memory if that is long enough for whole vectors,
+// otherwise memory of the chain, with steps that copy elements in and out. A single element that is combined with many,
+// and any other operand that is broadcast, is spread first. Constants are spread while the chain is built.
 //
-// A step takes from registers what the step before it made, so the order of steps matters: depth first from the
-// outputs, and of two arguments the one that takes longer (or that waits for the trip before) last.
+// A step takes the result of the step before from registers, so the order of steps matters. Steps are ordered depth
+// first from the outputs. If there are two arguments, the one that takes longer (or that waits for the trip before)
+// comes last.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -116,7 +117,7 @@ class ChainBuilder {
     }
   }
 
-  // How its elements lie.
+  // The layout of the value's elements.
   FusedSpread spread_of(Value v) const {
     for (const auto& [value, spread] : fused_.spreads_) {
       if (value == v) return spread;
@@ -215,7 +216,7 @@ class ChainBuilder {
     auto& call = add_call<OperationCall>(call_operation, place_[arguments[0]], place_[fused_.made_[at]]);
     for (size_t i = 0; i < arguments.size(); ++i) chain_.steps.back().in[i] = place_[arguments[i]];
     call.step = fused_.plan_.steps[at];
-    call.step.scalar_mask = 0;  // everything was spread
+    call.step.scalar_mask = 0;  // all operands have been spread
     if (call.step.row) {
       call.step.row = elementwise_rows(*fused_.ops_[at], compute_type(fused_.items_[arguments[0]].type)).vv;
     }
@@ -231,10 +232,10 @@ class ChainBuilder {
   const ChainTable& isa_;
   FusedChain chain_;
   std::vector<uint32_t> place_;  // per value
-  std::vector<int> late_;        // per value: what it waits for, and for how long
+  std::vector<int> late_;        // per value: whether it waits for a late input, and how long its chain of steps is
   std::vector<size_t> step_of_;  // per value
   std::vector<Leaving> leaving_;
-  Value previous_ = kNowhere;  // what the last step hands on
+  Value previous_ = kNowhere;  // the value that the last step passes on
 };
 
 // ---------------------------------------------------------------------------------------------------------------------

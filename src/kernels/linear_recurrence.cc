@@ -10,29 +10,30 @@ namespace treadle::kernels {
 
 namespace {
 
-constexpr int64_t kBlock = 512;  // steps: stays in first-level cache for the narrow states that this is for
+constexpr int64_t kBlock = 512;  // steps; fits first-level cache for the narrow states that use this
 constexpr double kStepNs = 0.5;  // per lane, both passes
 
-// Side by side: as many as keep the processor busy while each waits for its last sum, and fit its registers.
+// Chunks that run side by side: enough to keep the processor busy while each waits for its last sum, and few enough for
+// its registers.
 constexpr int64_t chunks_for(int lanes) {
   return lanes <= 2 ? 8 : 4;
 }
 
-// What a stretch of steps makes of a state: h becomes factor * h + sum.
+// The effect of a chunk of steps on a state: h becomes factor * h + sum.
 template <class T>
 struct Stretch {
   T factor, sum;
 };
 
-// A few neighbouring lanes. kA, kB: whether there are such operands.
+// Some neighbouring lanes. kA, kB: whether the operands a and b exist.
 template <class T, bool kA, bool kB, int kLanes>
 struct Lanes {
   static constexpr int64_t kChunks = chunks_for(kLanes);
-  static constexpr int64_t kSteps = kBlock / kChunks;  // of a chunk
+  static constexpr int64_t kSteps = kBlock / kChunks;  // steps of a chunk
 
   const T *a, *b;
   T* rows;
-  int64_t a_step, b_step, row_step;  // towards the next step, negative in reverse
+  int64_t a_step, b_step, row_step;  // elements to the next step; negative in reverse
 
   void advance(T* h, int64_t t) const {
 #pragma GCC unroll 8
@@ -44,7 +45,7 @@ struct Lanes {
     }
   }
 
-  // stretches[chunk][lane]
+  // Computes stretches[chunk][lane].
   void measure(int64_t begin, Stretch<T>* stretches) const {
     T factor[kChunks][kLanes], sum[kChunks][kLanes];
     std::fill_n(&factor[0][0], kChunks * kLanes, T{1});
@@ -63,7 +64,8 @@ struct Lanes {
     for (int64_t i = 0; i < kChunks * kLanes; ++i) stretches[i] = {(&factor[0][0])[i], (&sum[0][0])[i]};
   }
 
-  // The states that chunks begin with take the place of their sums; `h` is behind them then.
+  // Replaces the sum of each chunk by the state with which the chunk begins. `h`: in, the state before the block; out,
+  // the state behind it.
   void follow(int64_t begin, Stretch<T>* stretches, T* h) const {
 #pragma GCC unroll 8
     for (int64_t c = 0; c < kChunks; ++c) {
@@ -81,7 +83,8 @@ struct Lanes {
     }
   }
 
-  // A factor or a sum may overflow where no state does, and 0 times infinity is no state either: the steps tell.
+  // False if the state may be wrong: a factor or sum may overflow although no state does, and 0 times infinity is NaN.
+  // Then the steps of the chunk are run one by one.
   static bool are_finite(const T* h) {
     if constexpr (std::is_floating_point_v<T>) return std::all_of(h, h + kLanes, [](T x) { return std::isfinite(x); });
     return true;
@@ -107,7 +110,7 @@ struct Lanes {
     for (int l = 0; l < kLanes; ++l) rows[t * row_step + l] = h[l];
   }
 
-  // All steps; `h`: the state before, then the one behind.
+  // Runs all steps. `h`: in, the first state; out, the last.
   void run(int64_t steps, T* h, Stretch<T>* shared) const {
     constexpr int64_t kStretches = kChunks * kLanes;
     constexpr double kHalfBlockNs = kStepNs * static_cast<double>(kBlock * kLanes) / 2;

@@ -25,7 +25,7 @@ template <class T>
 void copy_line(const std::byte* __restrict in, int64_t in_stride, std::byte* __restrict out, int64_t out_stride,
                int64_t n) {
   constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
-  if (in_stride == 2 * kWidth && out_stride == kWidth) {  // so that vectors are read
+  if (in_stride == 2 * kWidth && out_stride == kWidth) {  // so that the compiler uses vectors
     for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * kWidth, in + 2 * i * kWidth, sizeof(T));
     return;
   }
@@ -63,7 +63,7 @@ void run_contiguous(const CopyPlan& plan, const void* input, void* output) {
   std::memcpy(output, input, plan.bytes);
 }
 
-// kBytes: of a line, where that is a few instructions; 0: any number.
+// kBytes: bytes of a line if a few instructions copy it; 0: any number.
 template <size_t kBytes>
 void run_lines(const CopyPlan& plan, const void* input, void* output) {
   walk(plan, input, output,
@@ -94,7 +94,7 @@ void run_strided(const CopyPlan& plan, const void* input, void* output) {
   });
 }
 
-// Dimension [rank] is dense in the input, [rank + 1] in the output.
+// Dimension [rank] is contiguous in the input, [rank + 1] in the output.
 void run_transpose(const CopyPlan& plan, const void* input, void* output) {
   const int rows = plan.rank;
   const int columns = plan.rank + 1;
@@ -111,11 +111,11 @@ void make_last(CopyPlan* plan, int from, int rank) {
   }
 }
 
-// dims and strides are set, `rank` counts them all.
+// Chooses how to copy. dims and strides are set; `rank` counts all dimensions.
 void choose_run(CopyPlan* plan) {
   const int64_t width = plan->width;
   int rank = plan->rank;
-  for (int d = 0; d < rank; ++d) {  // walk along what is dense in the output
+  for (int d = 0; d < rank; ++d) {  // walk along the dimension that is contiguous in the output
     if (plan->out_strides[d] == width && d != rank - 1) {
       make_last(plan, d, rank);
       break;
@@ -146,7 +146,7 @@ void choose_run(CopyPlan* plan) {
   plan->run = run_strided;
 }
 
-// Wide lines are bound by memory, the rest by the elements.
+// Estimated time: memory bounds wide lines, the number of elements bounds narrow ones.
 double copy_ns(const CopyPlan& plan, size_t elements) {
   constexpr double kElementNs = 0.4, kBoundByteNs = 0.05;
   constexpr size_t kWideLine = 64;
@@ -165,7 +165,8 @@ bool CopyPlan::run_in_pieces(const void* input, void* output, StopPoll& stop) co
   while (d < dimensions && dims[d] == 1) ++d;
   if (d == dimensions) return copy_in_pieces(output, input, bytes);
   return in_pieces(dims[d], ns / static_cast<double>(dims[d]), stop, [&](int64_t begin, int64_t end) {
-    if (begin == 0 && end == dims[d]) return run(*this, input, output), true;  // rounded, all of it is short
+    // A single piece: short, but for rounding
+    if (begin == 0 && end == dims[d]) return run(*this, input, output), true;
     return part(d, end - begin)
         .run_in_pieces(static_cast<const std::byte*>(input) + begin * in_strides[d],
                        static_cast<std::byte*>(output) + begin * out_strides[d], stop);
@@ -206,7 +207,7 @@ Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
 
 Status prepare_transpose(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
                          std::span<const int64_t> permutation) {
-  // Merge input dimensions that stay neighbours first, so that the limit counts what is left.
+  // Merges neighbouring input dimensions that stay neighbours first, so that the limit counts the merged dimensions.
   constexpr size_t kMax = 64;
   if (dims.size() > kMax) return error(Code::kLimit, "a transposition of more than {} dimensions", kMax);
   int64_t strides[kMax];
@@ -247,7 +248,7 @@ void copy_blocks(const void* in, int64_t in_stride, void* out, int64_t out_strid
   const auto copy_all = [&](auto size) {
     for (size_t i = 0; i < count; ++i, from += in_stride, to += out_stride) std::memcpy(to, from, size);
   };
-  // Blocks of a few elements take longer to call for than to copy.
+  // For a few bytes, a call of memcpy takes longer than the copy.
   switch (bytes) {
     case 4:
       return copy_all(std::integral_constant<size_t, 4>());

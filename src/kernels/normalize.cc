@@ -18,7 +18,7 @@ constexpr size_t kBlock = kReduceBlock;
 constexpr size_t kColumns = 128;
 constexpr double kElementNs = 0.5;
 
-// The rows that a float type needs, T being its compute type.
+// The row functions of a float type whose compute type is T.
 template <class T>
 struct Rows {
   static constexpr bool kDouble = sizeof(T) == 8;
@@ -38,7 +38,7 @@ struct Rows {
   }
 };
 
-// A row in memory, seen in blocks of the compute type.
+// A row in memory, processed in blocks of the compute type.
 template <class T>
 struct Blocks {
   TileConverter load;
@@ -46,7 +46,7 @@ struct Blocks {
   T* buffer;
   StopPoll& stop;
 
-  // f(position, elements) for pieces of a row of n elements, which are whole blocks but for the last one.
+  // Calls f(position, elements) for pieces of a row of n elements; each piece except the last is whole blocks.
   template <class F>
   void in_blocks(size_t n, F f) const {
     const auto blocks = static_cast<int64_t>((n + kBlock - 1) / kBlock);
@@ -55,7 +55,7 @@ struct Blocks {
       f(at, std::min(n, static_cast<size_t>(end) * kBlock) - at);
     });
   }
-  // f(block, elements, position); the block is the memory itself where that is stored as T.
+  // Calls f(block, elements, position). The block is the row's own memory if that has type T.
   template <class F>
   void for_each(const void* row, size_t n, F f) const {
     const std::byte* from = static_cast<const std::byte*>(row);
@@ -68,7 +68,7 @@ struct Blocks {
       }
     });
   }
-  // The same, and what f wrote to its last argument goes to `out`.
+  // Calls f with a place for results as last argument, and stores the results to `out`.
   template <class F>
   void map(const void* row, void* out, size_t n, F f) const {
     std::byte* to = static_cast<std::byte*>(out);
@@ -116,7 +116,7 @@ void softmax_row(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blocks,
   });
 }
 
-// `columns` columns of [n, inner], each a softmax of its own.
+// Softmax of `columns` columns of [n, inner]; each column is one softmax.
 template <class T>
 void softmax_columns(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blocks, const std::byte* x, std::byte* y,
                      size_t n, size_t inner, size_t columns) {
@@ -204,7 +204,7 @@ Moments<T> moments(const NormRows& norm, const Rows<T>& rows, const Blocks<T>& b
   return {mean, static_cast<T>(1 / std::sqrt(squares / count + norm.epsilon))};
 }
 
-// A type narrower than T is rounded to after every operation.
+// Scales by a type narrower than T: rounds to it after every operation.
 template <class T>
 struct NarrowScaling {
   const NormRows& norm;
@@ -217,7 +217,7 @@ struct NarrowScaling {
     convert(from_scale_type, rounded, values, n);
   }
 
-  // Elements [at, at + n) of a row.
+  // Scales the elements [at, at + n) of a row.
   void operator()(T* values, size_t at, size_t n, const void* scale, const void* bias, std::byte* y) const {
     alignas(64) std::byte rounded[kBlock * sizeof(T)];
     alignas(64) T operand[kBlock];
@@ -236,8 +236,8 @@ struct NarrowScaling {
   }
 };
 
-// Rows of one block each, stored as they are computed with: some at a time, whose roots and quotients do not wait for
-// each other.
+// Rows of one block each in the compute type. Several rows are processed together, so that their roots and quotients
+// overlap.
 template <class T>
 void normalize_short_rows(const NormRows& norm, const Rows<T>& rows, const T* x, const T* scale, const T* bias, T* y,
                           T* mean, T* inv_std) {

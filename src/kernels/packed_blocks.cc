@@ -1,6 +1,5 @@
-// Every format is a function from a block to its numbers. Numbers of a block are products of what its bits say,
-// computed in float in the order that the formats' makers gave, so that results have the bits of other readers of such
-// files.
+// Every format is a function from a block to its numbers. A number is a product of parts of the block, computed in
+// float in the order of the format's reference implementation, so results have the same bits as other readers'.
 #include "kernels/packed_blocks.h"
 
 #include <algorithm>
@@ -103,7 +102,7 @@ void unpack_iq4_xs(const uint8_t* block, float* y) {
   }
 }
 
-// Scale and least number of part `i`, of six bits each.
+// Scale and least number of part `i`; six bits each.
 struct ScaleAndLeast {
   float scale, least;
 };
@@ -143,7 +142,7 @@ void unpack_q6_k(const uint8_t* block, float* y) {
 constexpr float kIq2[4] = {8, 25, 43, 0};
 constexpr float kIq3[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 
-// `count` values of a grid times the scale; a bit that is set makes its value negative.
+// Unpacks `count` values of a grid, times the scale. A set bit of `negative` makes its value negative.
 template <int kBits>
 void unpack_grid(uint16_t packed, int count, unsigned negative, float scale, float* y) {
   const float* const values = kBits == 2 ? kIq2 : kIq3;
@@ -153,7 +152,7 @@ void unpack_grid(uint16_t packed, int count, unsigned negative, float scale, flo
   }
 }
 
-// Seven signs are stored; the eighth makes the number of negative ones even.
+// Seven signs are stored. The eighth makes the number of negative values even.
 unsigned eight_signs(unsigned seven) {
   return seven | static_cast<unsigned>(std::popcount(seven) & 1) << 7;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The grids of GGUF's formats IQ2 and IQ3: an index stands for eight values, or for four.
+// The grids of GGUF's formats IQ2 and IQ3: an index selects eight values, or four.
 
 #include <array>
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace treadle::kernels {
 
 namespace {
 
-// Where index i, which lies outside [0, n), is read from; -1 for the constant.
+// The index from which index i, outside [0, n), is filled; -1: the constant.
 int64_t source_index(PadMode mode, int64_t i, int64_t n) {
   switch (mode) {
     case PadMode::kConstant:
@@ -35,10 +35,10 @@ int64_t source_index_anywhere(PadMode mode, int64_t i, int64_t n) {
   return i >= 0 && i < n ? i : source_index(mode, i, n);
 }
 
-// About what it takes to find the place of an element of the border.
+// Estimated time of finding the source of an element of the border.
 constexpr double kRepeatedNs = 6;
 
-// The last padded dimension: `from` is its index 0 in the input.
+// Pads a line of the last padded dimension. `from`: index 0 in the input.
 void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std::byte* to, StopPoll& stop) {
   const int last = plan.rank - 1;
   const int64_t n = plan.in_dims[last];
@@ -63,7 +63,7 @@ void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std
   border(n, after);
 }
 
-// Up to 64 bytes, whose number the compiler does not know: from both ends, which may meet.
+// Copies up to 64 bytes whose number is unknown to the compiler: a part from each end; the parts may overlap.
 [[gnu::always_inline]] inline void copy_few(std::byte* to, const std::byte* from, size_t bytes) {
   const auto from_both_ends = [=]<size_t kPart>(std::integral_constant<size_t, kPart>) {
     std::byte first[kPart], last[kPart];
@@ -79,7 +79,7 @@ void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std
   for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
-// The result in its order, dimension by dimension.
+// Writes the result in its order, dimension by dimension.
 class PadWalk {
  public:
   PadWalk(const PadPlan& plan, const void* value, std::byte* to) : plan_(plan), value_(value), to_(to) {
@@ -99,7 +99,8 @@ class PadWalk {
     for (int64_t i = 0; is_short_ && repeats && i < after_; ++i) behind_[i] = source_index(plan.mode, n_ + i, n_);
   }
 
-  // Positions of dimension d and of those behind it; `from` is the first one in the input. False: stopped.
+  // Writes the positions of dimension d and of the dimensions inside it. `from`: the first position in the input. False
+  // if told to stop.
   bool along(int d, const std::byte* from) {
     if (d == plan_.rank - 1) return line(from);
     const int64_t n = plan_.in_dims[d], before = plan_.before[d], stride = plan_.in_strides[d];
@@ -170,9 +171,9 @@ class PadWalk {
   std::byte* to_;
   StopPoll stop_;
   size_t block_[kMaxMoveDims] = {};         // bytes of the result at one position of a dimension
-  int64_t n_ = 0, before_ = 0, after_ = 0;  // of a line
+  int64_t n_ = 0, before_ = 0, after_ = 0;  // sizes of a line
   bool is_short_ = false;
-  int64_t first_[kBorder], behind_[kBorder];  // where a short line's borders come from
+  int64_t first_[kBorder], behind_[kBorder];  // sources of a short line's borders
 };
 
 }  // namespace
@@ -204,7 +205,7 @@ Status prepare_pad(PadPlan* plan, PadMode mode, size_t width, std::span<const in
   *plan = PadPlan();
   plan->mode = mode;
   plan->width = static_cast<uint8_t>(width);
-  size_t rank = 0;  // up to the last dimension that changes
+  size_t rank = 0;  // dimensions up to the last one that changes
   for (size_t d = 0; d < dims.size(); ++d) {
     if (before[d] != 0 || after[d] != 0) rank = d + 1;
   }

@@ -9,8 +9,9 @@ namespace treadle::kernels {
 
 PoolShape narrowed(PoolShape shape) {
   for (size_t i = 0; i < static_cast<size_t>(shape.axes); ++i) {
-    const int64_t dilation = shape.dilation[i], last = (shape.output[i] - 1) * shape.stride[i];  // position's offset
-    // Before the input even at the last position, and behind it at the first.
+    // Offset of the last position
+    const int64_t dilation = shape.dilation[i], last = (shape.output[i] - 1) * shape.stride[i];
+    // Taps that are before the input even at the last position, and taps that are behind it even at the first.
     const int64_t before = std::max<int64_t>(0, shape.pad_begin[i] - std::max<int64_t>(last, 0)) / dilation;
     const int64_t until = (shape.input[i] + shape.pad_begin[i] + dilation - 1) / dilation;
     const int64_t first = std::min(before, shape.kernel[i] - 1);
@@ -22,9 +23,9 @@ PoolShape narrowed(PoolShape shape) {
 
 namespace {
 
-// Windows are read at every offset. Of vectors of 64 bytes each such read crosses a line of the cache, of 32 bytes
-// every second one, which is faster where a window's work is no more than a comparison. Rows that are narrower than
-// both are not read so.
+// Windows are read at every offset. With vectors of 64 bytes each such read crosses a cache line, with 32 bytes only
+// every second one does. So AVX2 is faster where a window only compares. Rows narrower than both vectors are not read
+// in this way.
 Isa isa_of_windows(PoolKind kind, const PoolShape& shape, const int64_t* indices) {
   constexpr int64_t kNarrow = 8;
   const Isa isa = preferred_isa();
@@ -45,7 +46,7 @@ void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, cons
 }
 
 bool pools_last(const PoolShape& whole) {
-  constexpr int64_t kMostRows = 64, kMostElements = 4096, kMostLanes = 16;  // what isa/pool_rows.h takes
+  constexpr int64_t kMostRows = 64, kMostElements = 4096, kMostLanes = 16;  // limits of isa/pool_rows.h
   if (whole.axes < 1 || whole.axes > 2) return false;
   const PoolShape shape = narrowed(whole);
   const auto w = static_cast<size_t>(shape.axes - 1);

@@ -1,6 +1,6 @@
 #pragma once
-// Pooling windows over NC<spatial> tensors. The caller has resolved auto_pad, ceil_mode and output sizes: a window may
-// reach over the end of the padded input, what lies outside is left out.
+// Pooling windows over NC<spatial> tensors. The caller has resolved auto_pad, ceil_mode and output sizes. A window may
+// extend beyond the padded input; elements beyond it are ignored.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace treadle::kernels {
 
 enum class PoolKind : uint8_t {
   kMax,
-  kAverage,          // over the elements inside the input
-  kAverageWithPads,  // count_include_pad: over the elements inside the padded input
+  kAverage,          // divides by the elements inside the input
+  kAverageWithPads,  // count_include_pad: divides by the elements inside the padded input
   kLp,               // (sum |x|^p)^(1/p)
 };
 
@@ -23,27 +23,28 @@ struct PoolShape {
   Spatial stride{1, 1, 1, 1, 1, 1}, dilation{1, 1, 1, 1, 1, 1};
   Spatial pad_begin{}, pad_end{};
   int p = 2;                          // kLp
-  bool column_major_indices = false;  // storage_order of MaxPool: numbering inside a channel's plane
+  bool column_major_indices = false;  // storage_order of MaxPool: indices within a plane are column-major
 };
 
-// The same windows without the taps that no position reads the input with: as many are left along an axis as the input
-// and the positions have elements, whatever the kernel. The elements of a window are counted by the whole shape.
+// The same windows without the taps that never read the input, so the number of taps along an axis is bounded by the
+// sizes of the input and output, however large the kernel is. Elements of a window must be counted by the whole shape.
 PoolShape narrowed(PoolShape shape);
 
-// Planes (batch * channels) [begin, end) of y. `type`: kFloat and kDouble for all kinds, kInt8 and kUint8 for kMax.
-// indices (kMax only) may be null; they count over the whole input tensor. Strict maximum, first one wins, NaN wins.
+// Pools the planes [begin, end) of y; there are batch * channels planes. `type`: kFloat and kDouble for all kinds,
+// kInt8 and kUint8 for kMax. indices (for kMax) may be null; they count over the whole input tensor. The first of equal
+// maxima counts; NaN is greater than any number.
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end);
 
-// The whole plane into one element: `plane` elements for each of rows [begin, end).
+// Pools whole planes of `plane` elements to one element each, for the planes [begin, end).
 void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin,
                      int64_t end);
 
-// Of floats with their channels last, [N, spatial..., C]: rows (batch * all output axes but the last one) [begin, end)
-// of y. kMax and averages, for shapes that pools_last is true of. Results have the bits of run_pool.
+// Pools floats whose channels are last, [N, spatial..., C]: rows [begin, end) of y, where rows are batch * all output
+// axes except the last. For kMax and averages, and shapes for which pools_last is true. Gives the bits of run_pool.
 bool pools_last(const PoolShape& shape);
 void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end);
-// The average of the whole plane, for each channel of images [begin, end).
+// The average of each channel's whole plane, for the images [begin, end).
 void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end);
 
 }  // namespace treadle::kernels

@@ -1,6 +1,7 @@
 #pragma once
-// Products of 8-bit matrices: i32 sums of (a - a_zero)(b - b_zero), exact on every CPU (modulo 2^32), and what turns
-// the sums into 8-bit or float results. Same life as gemm.h: prepare once, pack weights once, run without allocating.
+// Products of 8-bit matrices: i32 sums of (a - a_zero)(b - b_zero), exact on every CPU (modulo 2^32), and epilogues
+// that convert the sums to 8-bit or float results. Used as gemm.h: prepare once, pack weights once, run without
+// allocating.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +12,17 @@ namespace treadle::kernels {
 
 struct QGemmShape {
   int64_t m = 0, n = 0, k = 0;
-  int64_t a_row = 0, a_col = 1;  // in elements, any sign
+  int64_t a_row = 0, a_col = 1;  // in elements; may be negative
   int64_t b_row = 0, b_col = 1;
   int64_t c_row = 0;
-  bool a_signed = false, b_signed = false;  // int8 or uint8
+  bool a_signed = false, b_signed = false;  // int8 if true, otherwise uint8
   bool b_packed = false;
-  bool a_zero_per_row = false;     // one zero point for each row of A, else one for all
-  bool b_zero_per_column = false;  // one for each column of B, else one for all
+  bool a_zero_per_row = false;     // one zero point for each row of A; otherwise one for all
+  bool b_zero_per_column = false;  // one for each column of B; otherwise one for all
 };
 
-// How the i32 sums leave. value = float(sum + bias[j]) * scale + float_bias[j], kept within [low, high], where scale is
-// a_scale * b_scale[j] for kScaled and where c_scale divides, else a_scale * b_scale[j] / c_scale.
+// How the i32 sums are stored. value = float(sum + bias[j]) * scale + float_bias[j], clamped to [low, high]. `scale` is
+// a_scale * b_scale[j] for kScaled and if c_scale divides, otherwise a_scale * b_scale[j] / c_scale.
 enum class QGemmOutput : uint8_t {
   kInt32,   // the sums (+ bias)
   kScaled,  // float: value
@@ -39,7 +40,7 @@ struct QGemmEpilogue {
   int32_t c_zero = 0;
   float low = -__builtin_inff(), high = __builtin_inff();
   bool a_scale_per_row = false, b_scale_per_column = false;
-  bool divides = false;     // c_scale divides the value as QuantizeLinear does, else it goes into the scale
+  bool divides = false;     // c_scale divides the value, as in QuantizeLinear; otherwise it divides the scale
   bool accumulate = false;  // kScaled: C += value instead of C = value
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// What a step of LSTM or GRU does after its matrix product, for one batch entry with the default activations (sigmoid
-// gates, tanh elsewhere). A lane's result depends on nothing but the lane: neither on `hidden` nor on its place in the
-// row. It differs by rounding from what rows of sigmoids, tanhs, products and sums would give.
+// The part of a step of LSTM or GRU behind its matrix product, for one batch entry with the default activations
+// (sigmoid gates, tanh elsewhere). A lane's result depends on the lane's inputs only, not on `hidden` or on the lane's
+// position in the row. It differs by rounding from rows of sigmoids, tanhs, products and sums.
 
 #include <cstddef>
 
@@ -20,7 +20,7 @@ struct RecurrentRows {
   void (*gru_update)(const void* gate, const void* z, const void* h, void* out, size_t hidden) = nullptr;
 };
 
-// kF32 or kF64, of preferred_isa().
+// kF32 or kF64, for preferred_isa().
 const RecurrentRows& recurrent_rows(ComputeType type);
 
 }  // namespace treadle::kernels

@@ -15,9 +15,9 @@ namespace treadle::kernels {
 
 namespace {
 
-// Columns that are reduced side by side, and rows of them that are converted at once.
+// The number of columns that are reduced side by side. Their rows are converted together.
 constexpr size_t kColumns = 128;
-// About what an element takes, one with another.
+// Estimated mean time of an element.
 constexpr double kElementNs = 0.5;
 
 Term term_of(ReduceOp op) {
@@ -40,13 +40,13 @@ Term term_of(ReduceOp op) {
   }
 }
 
-// One wide accumulator per output that is worked on; shifts in the compute type.
+// One wide accumulator for each output in work; shifts are of the compute type.
 struct Accumulators {
   alignas(64) std::byte wide[kColumns * 8];
   alignas(64) std::byte shift[kColumns * 8];
 };
 
-// What is reduced has `stored_bytes` for each element: a result has to fit them.
+// The neutral element. It must fit the stored type, which has `stored_bytes`, because it may become a result.
 template <class T>
 Wide<T> neutral(Term term, size_t stored_bytes) {
   using L = std::numeric_limits<T>;
@@ -69,7 +69,7 @@ void start(const ReducePlan& plan, Term term, Accumulators* accumulators, size_t
   });
 }
 
-// As Cast converts it.
+// Converts as Cast does.
 template <class T>
 T from_double([[maybe_unused]] ComputeType type, double value) {
   T result = 0;
@@ -99,12 +99,13 @@ T finished(ComputeType type, ReduceOp op, Wide<T> sum, size_t count, T shift) {
   }
 }
 
-// Whether what is accumulated is the result.
+// Whether the accumulator is the result.
 constexpr bool keeps_sums(ReduceOp op) {
   return op != ReduceOp::kMean && op != ReduceOp::kL2 && op != ReduceOp::kLogSum && op != ReduceOp::kLogSumExp;
 }
 
-// Calls f with the operation, a constant for the most frequent ones, so that the compiler makes vectors of their loops.
+// Calls f with the operation; frequent operations are compile-time constants, so that the compiler vectorises their
+// loops.
 template <class F>
 void with_op(ReduceOp op, F f) {
   if (op == ReduceOp::kMean) return f(std::integral_constant<ReduceOp, ReduceOp::kMean>());
@@ -129,7 +130,7 @@ void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte*
   convert(plan.store, results, out, columns);
 }
 
-// The largest elements become the shifts of LogSumExp; 0 where that is infinite.
+// Makes the largest elements the shifts of LogSumExp; the shift is 0 if the largest element is infinite.
 void take_shifts(const ReducePlan& plan, Accumulators* accumulators, size_t columns) {
   const double* largest = reinterpret_cast<const double*>(accumulators->wide);
   const auto shift = [&](auto* to) {
@@ -143,14 +144,14 @@ void take_shifts(const ReducePlan& plan, Accumulators* accumulators, size_t colu
   }
 }
 
-// Steps through `rank` dimensions, the last one fastest; false after the last element.
+// Steps through `rank` dimensions, the last one fastest. Returns false after the last element.
 struct Walk {
   int rank;
   const int64_t* dims;
   const int64_t* strides;
   int64_t index[kMaxReduceDims] = {};
 
-  // Goes to the element of that number; returns how far it lies from the first.
+  // Goes to element `number`. Returns its offset from the first element.
   int64_t seek(size_t number) {
     int64_t offset = 0;
     auto rest = static_cast<int64_t>(number);
@@ -175,12 +176,12 @@ struct Walk {
   }
 };
 
-// Whether extremes of a row can be looked for among bytes as they are, before one is converted.
+// Whether extremes of a row may be searched among the stored bytes, so that only one element is converted.
 bool compares_bytes(const ReducePlan& plan, Term term) {
   return plan.width == 1 && plan.compute == ComputeType::kU32 && (term == Term::kMax || term == Term::kMin);
 }
 
-// In pieces of whole blocks. False: it was told to stop.
+// Adds a row in pieces of whole blocks. False if told to stop.
 bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_t n, Accumulators* accumulators,
                     StopPoll& stop) {
   const auto row = plan.table->row[static_cast<int>(term)][static_cast<int>(plan.compute)];
@@ -261,7 +262,7 @@ void reduce_outputs(const ReducePlan& plan, const std::byte* x, std::byte* out, 
   finish(plan, accumulators, out, columns);
 }
 
-// Lines are what lies at one index of the kept dimensions; a long line of columns is cut into blocks.
+// A line has the elements at one index of the kept dimensions around it. A long line of columns is cut into blocks.
 size_t blocks_per_line(const ReducePlan& plan) {
   return plan.columns ? (plan.inner + kColumns - 1) / kColumns : 1;
 }
@@ -270,7 +271,7 @@ void run_reduce(const ReducePlan& plan, const void* input, void* output) {
   plan.run_parts(input, output, 0, plan.parts());
 }
 
-// Rows of one block each, some at a time, so that their logarithms do not wait for each other.
+// Rows of one block each. Several rows are processed together, so that their logarithms overlap.
 template <class T>
 void log_sums_of_rows(const ReducePlan& plan, const T* x, size_t rows, T* results) {
   constexpr size_t kRows = 16;
@@ -292,7 +293,7 @@ void log_sums_of_rows(const ReducePlan& plan, const T* x, size_t rows, T* result
   }
 }
 
-// Rows of one block each: what is left of a row is its sum, up to what the operation does with sums.
+// Rows of one block each: a row's result is its sum, after the operation's last step.
 template <class T>
 void reduce_some_rows(const ReducePlan& plan, const T* x, size_t rows, T* results) {
   if (plan.op == ReduceOp::kLogSumExp) return log_sums_of_rows(plan, x, rows, results);
@@ -300,7 +301,7 @@ void reduce_some_rows(const ReducePlan& plan, const T* x, size_t rows, T* result
   plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](x, rows, plan.inner, results);
   if (term == Term::kMax || term == Term::kMin || term == Term::kProd) return;
   if (keeps_sums(plan.op)) {
-    for (size_t i = 0; i < rows; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
+    for (size_t i = 0; i < rows; ++i) results[i] += T(0);  // a sum begins with 0, so it is never -0
     return;
   }
   with_op(plan.op, [&](auto op) {
@@ -332,7 +333,7 @@ bool needs_floats(ReduceOp op) {
   return op == ReduceOp::kLogSumExp;
 }
 
-// Dimensions merged with their neighbours of the same kind; sizes of 1 left out.
+// Merged neighbouring dimensions of the same kind; sizes of 1 are left out.
 struct Group {
   int64_t size;
   bool reduced;

@@ -1,4 +1,4 @@
-// Along an axis, in order: positions of extremes, running sums and products (reduce.h).
+// Walks along an axis in order: positions of extremes, running sums and products (reduce.h).
 
 #include <algorithm>
 #include <type_traits>
@@ -16,18 +16,18 @@ namespace treadle::kernels {
 namespace {
 
 constexpr size_t kColumns = 128;
-// What a step along the axis takes, and more for each element of it.
+// Estimated time of a step along the axis, and of each element in it.
 constexpr double kStepNs = 2, kElementNs = 0.5;
-// What an element of a row takes that is searched for its extreme.
+// Estimated time of an element in a search for the extreme of a row.
 constexpr double kRowElementNs = 0.2, kConvertedElementNs = 0.3;
 
-// An axis of [outer, n, inner], and how its elements become T.
+// An axis of [outer, n, inner], with the conversions of its elements to and from T.
 struct Axis {
   size_t outer, n, inner;
   TileConverter load;
   TileConverter store;
 
-  // Calls f(first element, columns, first result) for every outer index and chunk of columns; offsets count elements.
+  // Calls f(first element, columns, first result) for every outer index and chunk of columns. Offsets count elements.
   template <class F>
   void for_each_chunk(F f) const {
     const size_t chunks = (inner + kColumns - 1) / kColumns;
@@ -48,7 +48,7 @@ struct Axis {
       f(from + static_cast<size_t>(begin), from + static_cast<size_t>(end));
     });
   }
-  // Calls f(i) for each of them.
+  // Calls f(i) for each position in [from, n), in order.
   template <class F>
   void for_each_step(size_t from, size_t columns, F f) const {
     for_each_piece(from, columns, [&](size_t begin, size_t end) {
@@ -79,7 +79,7 @@ bool beats(T value, T best, bool select_last) {
   return kMax ? value > best : value < best;
 }
 
-// Of columns: the rows of a chunk of them one after the other.
+// Columns: walks down the rows of a chunk of columns.
 template <class T, class Columns>
 void find_column_extremes(Columns search, const Axis& axis, const void* input, int64_t* out, bool select_last) {
   axis.for_each_chunk([&](size_t first, size_t columns, size_t result) {
@@ -89,7 +89,7 @@ void find_column_extremes(Columns search, const Axis& axis, const void* input, i
     std::copy_n(row(0), columns, best);
     std::fill_n(out + result, columns, 0);
     axis.for_each_piece(1, columns, [&](size_t begin, size_t end) {
-      const size_t rows = axis.load.step_count == 0 ? end - begin : 1;  // at a time: converted ones are single
+      const size_t rows = axis.load.step_count == 0 ? end - begin : 1;  // converted rows come singly
       for (size_t i = begin; i < end; i += rows) {
         search(row(i), axis.inner, rows, columns, static_cast<int64_t>(i), best, out + result, select_last);
       }
@@ -107,13 +107,13 @@ T step(T a, T b) {
   }
 }
 
-// Of one column, whose sum stays in a register.
+// Accumulates one column; its sum stays in a register.
 template <bool kProduct, class T>
 void accumulate_column(const Axis& axis, const T* x, T* result, const CumSumOptions& options) {
   const int64_t count = static_cast<int64_t>(axis.n), apart = static_cast<int64_t>(axis.inner);
   const int64_t step_by = options.reverse ? -apart : apart;
   const int64_t at = options.reverse ? (count - 1) * apart : 0;
-  T sum = x[at];  // -0 stays
+  T sum = x[at];  // so that -0 stays
   result[at] = options.exclusive ? T(kProduct ? 1 : 0) : sum;
   in_pieces(count - 1, kStepNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin + 1; i <= end; ++i) {
@@ -153,7 +153,7 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
       T* const result = direct ? reinterpret_cast<T*>(place) : made;
       if (options.exclusive) std::copy_n(i == 0 ? neutral : sum, columns, result);
       if (i == 0) {
-        std::copy_n(x, columns, sum);  // -0 stays
+        std::copy_n(x, columns, sum);  // so that -0 stays
       } else {
         for (size_t c = 0; c < columns; ++c) sum[c] = step<kProduct>(sum[c], x[c]);
       }
@@ -163,7 +163,8 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
   });
 }
 
-// The extreme of a row, block by block: `read(at, count)` gives elements of it, `rows` the extreme of a block.
+// The extreme of a row, block by block. `read(at, count)` returns elements of the row, `rows` finds the extreme of a
+// block.
 template <bool kMax, class T, class Rows, class Read>
 int64_t extreme_of_blocks(Rows rows, size_t n, size_t block, bool select_last, StopPoll& stop, Read&& read) {
   int64_t place = 0;
@@ -181,7 +182,7 @@ int64_t extreme_of_blocks(Rows rows, size_t n, size_t block, bool select_last, S
   return place;
 }
 
-// Of rows of elements that are stored as they are compared.
+// Extremes of rows whose elements are stored in the compute type.
 template <bool kMax, class T, class Rows>
 void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t n, bool select_last) {
   constexpr size_t kBlock = size_t{1} << 20;
@@ -199,7 +200,7 @@ void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t
                });
 }
 
-// Of rows whose elements are converted first.
+// Extremes of rows whose elements are converted first.
 template <bool kMax, class T, class Rows>
 void find_row_extremes(Rows rows, const Axis& axis, const void* input, int64_t* out, bool select_last) {
   constexpr size_t kBlock = 1024;

@@ -1,7 +1,7 @@
 #pragma once
-// Sorting and selecting in place, with questions in between whether to stop (base/stop.h): std::sort of a hundred
-// million positions takes ten seconds without one. What is large is parted as quicksort does it until its parts are
-// sorted in a moment; parts that do not get smaller that way are sorted as heaps, so n log n comparisons are enough.
+// Sorting and selecting in place, asking in between whether to stop (base/stop.h): std::sort of a hundred million
+// positions takes ten seconds without asking. A large range is partitioned as in quicksort until its parts are sorted
+// in a moment. If parts do not shrink that way, they are heap-sorted, so n log n comparisons are enough.
 
 #include <algorithm>
 #include <bit>
@@ -15,16 +15,16 @@ namespace treadle::kernels {
 template <class T, class Before>
 class Sorter {
  public:
-  // `before`: which of two items comes first; no two may be alike. `compare_ns`: about what it takes to ask that.
+  // `before`: whether one item precedes another; no two items may be equal. `compare_ns`: estimated time of a call.
   Sorter(Before before, double compare_ns)
       : before_(std::move(before)),
         compare_ns_(compare_ns),
         small_(std::clamp(static_cast<int64_t>(kStopCheckNs / (kComparisons * compare_ns)), int64_t{16}, kMostSmall)) {}
 
-  // False: it was told to stop; the items are in any order.
+  // False if told to stop; the items are then in any order.
   bool sort(T* items, int64_t count) { return sort(items, count, depth_of(count)); }
 
-  // The first `k` items become those that come first, in any order.
+  // Moves the `k` items that come first to the front, in any order.
   bool select(T* items, int64_t count, int64_t k) {
     for (int depth = depth_of(count); count > small_ && k > 0 && k < count; --depth) {
       if (depth == 0) return heap_sort(items, count);
@@ -43,7 +43,7 @@ class Sorter {
   }
 
  private:
-  static constexpr double kComparisons = 16;  // for each item of a small part
+  static constexpr double kComparisons = 16;  // comparisons for each item of a small part
   static constexpr int64_t kMostSmall = int64_t{1} << 16;
 
   static int depth_of(int64_t count) { return 2 * std::bit_width(static_cast<uint64_t>(count)); }
@@ -54,7 +54,7 @@ class Sorter {
       if (depth-- == 0) return heap_sort(items, count);
       const int64_t left = part(items, count);
       if (left < 0) return false;
-      // The smaller part first: what waits on the stack halves each time.
+      // Sorts the smaller part recursively, so the depth of the stack is logarithmic.
       if (left < count - left) {
         if (!sort(items, left, depth)) return false;
         items += left;
@@ -73,13 +73,13 @@ class Sorter {
     return before_(a, c) ? a : before_(b, c) ? c : b;
   }
 
-  // Puts items before others; returns how many stand before the cut, which is neither 0 nor `count`; -1 when stopped.
+  // Partitions the items. Returns the number of items before the cut, neither 0 nor `count`; -1 if told to stop.
   int64_t part(T* items, int64_t count) {
     const int64_t step = count / 9;
     const auto of_three = [&](int64_t at) -> const T& {
       return median(items[at], items[at + step], items[at + 2 * step]);
     };
-    // Of nine items the middle one: some stand before it and some behind.
+    // The median of nine items: some items come before it and some behind.
     const T pivot = median(of_three(0), of_three(3 * step), of_three(6 * step));
     for (int64_t i = -1, j = count;;) {
       do {
@@ -112,7 +112,7 @@ class Sorter {
   StopPoll stop_;
 };
 
-// About what a comparison takes of what two positions stand for.
+// Estimated time of comparing the values at two positions.
 inline constexpr double kCompareNs = 5;
 
 template <class T, class Before>

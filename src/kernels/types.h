@@ -9,7 +9,7 @@
 
 namespace treadle::kernels {
 
-// The element type that is stored as it is computed with.
+// The element type whose elements are stored in the compute type.
 constexpr ElementType element_type_of(ComputeType compute) {
   switch (compute) {
     case ComputeType::kF32:
@@ -55,7 +55,7 @@ void with_compute_type(ComputeType compute, F f) {
   }
 }
 
-// What a compute type is accumulated in.
+// The type of accumulators of a compute type.
 template <class T>
 using Wide = std::conditional_t<
     std::is_floating_point_v<T>, double,

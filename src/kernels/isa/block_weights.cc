@@ -1,5 +1,5 @@
-// Rows times weights of few bits (kernels/block_weights.h). One or two rows take weights apart as they go; of more rows
-// a block is taken apart once, and tiles of three rows read it.
+// Rows times weights of few bits (kernels/block_weights.h). With one or two rows, weights are unpacked as they are
+// used. With more rows, each block is unpacked once, and tiles of several rows read it.
 
 #include "kernels/block_weights.h"
 
@@ -32,13 +32,13 @@ TREADLE_ALWAYS_INLINE F zero_of(const BlockWeights& w, const int32_t* block, int
   return F::load(reinterpret_cast<const float*>(block + (w.words() + 1) * BlockWeights::kColumns) + v * kLanes);
 }
 
-// What a block adds to the results of a row.
+// The results of a row with the contribution of a block added.
 TREADLE_ALWAYS_INLINE F added(const BlockWeights& w, const int32_t* block, int v, F sum, float a_sum, F before) {
   if (w.has_zeros) sum = multiply_add(-zero_of(w, block, v), F(a_sum), sum);
   return multiply_add(scale_of(w, block, v), sum, before);
 }
 
-// The columns of a group that are there, with the bias.
+// Stores the existing columns of a group, with the bias added.
 void store_row(const BlockWeights& w, const BlockRows& r, int64_t row, int64_t group, const float* sums) {
   const int64_t first = group * BlockWeights::kColumns, count = std::min(w.n - first, BlockWeights::kColumns);
   float* c = r.c + row * r.c_row + first;
@@ -102,12 +102,11 @@ void take_apart(const BlockWeights& w, const int32_t* block, float* weights) {
   }
 }
 
-// Rows and vectors of a tile: as many sums as hide the latency of a multiply-add, and not more than there are
-// registers.
+// Rows and vectors of a tile: enough sums to hide the latency of a multiply-add, and no more than the registers hold.
 constexpr int kTileRows = 6, kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * kLanes;
 
-// `sums`: [kRows, kColumns] so far, from column `first` on.
+// `sums`: [kRows, kColumns], the sums of the blocks before, from column `first` on.
 template <int kRows>
 void tile(const BlockWeights& w, const int32_t* block, int64_t b, int first, const float* weights, const BlockRows& r,
           int64_t row, float* sums) {
@@ -136,7 +135,7 @@ void tile(const BlockWeights& w, const int32_t* block, int64_t b, int first, con
   });
 }
 
-// The last rows, fewer than a tile has.
+// The last rows if they are fewer than a tile has.
 template <int kRows>
 void last_rows(const BlockWeights& w, const int32_t* block, int64_t b, int first, const float* weights,
                const BlockRows& r, int64_t row, float* sums) {
@@ -167,7 +166,7 @@ void run_groups(const BlockWeights& w, const void* packed, const BlockRows& r, i
   const auto* words = static_cast<const int32_t*>(packed);
   for (int64_t group = begin; group < end; ++group) {
     const int32_t* block = words + group * w.group_words();
-    const bool in_order = r.a_block == w.block;  // not of the last rows of many
+    const bool in_order = r.a_block == w.block;  // false for the last rows of many
     if (r.rows == 1 && in_order) {
       few_rows<kBits, 1>(w, block, r, 0, group);
     } else if (r.rows == 2 && in_order) {

@@ -1,6 +1,5 @@
-// Pairs of bytes. The exact way takes each step as its operator does. With AVX2 and up, other ways take fewer steps,
-// which round differently, but seldom so that a level comes out another: as there are only 65,536 pairs, `fit` tries
-// them all.
+// Pairs of bytes. The exact way computes each step as its operator does. With AVX2 and up, two other ways take fewer
+// steps. They round differently, but that seldom changes a level. There are only 65,536 pairs, so `fit` tries them all.
 
 #include "kernels/byte_pairs.h"
 
@@ -41,7 +40,7 @@ TREADLE_ALWAYS_INLINE RoundedFloats combined(const A* a, const B* b, const ByteP
   return kMultiplies ? left * right : left + right;
 }
 
-// Each way puts `kRow` bytes of y at a time.
+// Each way computes `kRow` bytes of y at a time.
 template <bool kMultiplies, class A, class B>
 class ExactPairs {
  public:
@@ -66,7 +65,7 @@ class ExactPairs {
 
 #if defined(__AVX2__)
 
-// Levels of two vectors of values as words, kept within what the bounds become, then as bytes.
+// Converts two vectors of levels to words, clamps them to the levels of the bounds, then narrows them to bytes.
 class WordStore {
   using L = NarrowingLanes;
 
@@ -82,7 +81,7 @@ class WordStore {
   }
 
  private:
-  // Of a bound, before the zero point.
+  // The level of a bound, without the zero point.
   static int16_t level(float bound, const ByteScale& y) {
     return static_cast<int16_t>(std::nearbyint(std::clamp(bound / y.scale, -1024.f, 1024.f)));
   }
@@ -202,9 +201,10 @@ void run_dense(const BytePairs& pairs, const void* a, const void* b, void* y, si
 
 #if defined(__AVX2__)
 
-// 16 lines of the table are looked up by the low halves of bytes. An index counts down by 16 from line to line; where
-// it is below 0, the line gives 0. So a byte meets its own line and all before it, and lines hold what makes one of the
-// other.
+// Looks up bytes in a table by shuffles of 16-byte lines. The index counts down by 16 from line to line. A shuffle
+// gives 0 where the index is negative, so a byte picks from its own line and from all lines before it. Each line
+// therefore holds the difference (exclusive or) from the line before, and the picks combine to the byte of its own
+// line.
 class LookUp {
 #if defined(__AVX512F__)
   using Bits = __m512i;
@@ -269,7 +269,7 @@ void look_up(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
 
 #endif
 
-// An operand, or one element of it as many.
+// An operand: a row, or one element repeated.
 constexpr size_t kPiece = 512;
 class Operand {
  public:
@@ -285,7 +285,7 @@ class Operand {
       std::memset(many_.data(), *static_cast<const uint8_t*>(x), count);
     }
   }
-  // A piece of the row.
+  // The piece of the operand that begins at element i.
   const void* at(size_t i) const { return repeats_ ? static_cast<const void*>(many_.data()) : from_ + i * width_; }
 
  private:
@@ -306,7 +306,7 @@ AllBytes all_bytes() {
 void run(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y, size_t n) {
   if (a_step == 1 && b_step == 1) return run_dense(pairs, a, b, y, n);
   const bool a_varies = a_step == 1, b_varies = b_step == 1;
-  constexpr size_t kLong = 1024;  // a table pays
+  constexpr size_t kLong = 1024;  // from here on, building a table pays
   if (n >= kLong && a_varies != b_varies && !(b_varies && pairs.b_is_float)) {
     const AllBytes all = all_bytes();
     AllBytes table;
@@ -321,7 +321,7 @@ void run(const BytePairs& pairs, const void* a, size_t a_step, const void* b, si
 
 #if defined(__AVX2__)
 
-// Whether another way gives what the exact one does, for byte `b` and all of a.
+// Whether `other` gives the bytes of `exact` for byte `b` of one operand and all bytes of the other.
 bool agree(const BytePairs& exact, const BytePairs& other, uint8_t b) {
   static const AllBytes kAll = all_bytes();
   AllBytes right, expected, found;
@@ -331,7 +331,7 @@ bool agree(const BytePairs& exact, const BytePairs& other, uint8_t b) {
   return expected == found;
 }
 
-// The first byte for which they do not, from `first` on and then from 0; 256: there is none.
+// The first byte for which the two ways differ, from `first` on and then from 0; 256 if there is none.
 int first_unlike(const BytePairs& exact, const BytePairs& other, int first) {
   for (int i = 0; i < 256; ++i) {
     const int b = (first + i) % 256;
@@ -340,7 +340,7 @@ int first_unlike(const BytePairs& exact, const BytePairs& other, int first) {
   return 256;
 }
 
-// A level that lies between two of the quick way's is met by moving all of them a little.
+// Moves all levels of the quick way by a little if a level falls exactly between two bytes, until all pairs agree.
 bool fit_quick(BytePairs& pairs) {
   const double a_factor = double{pairs.a.scale} / pairs.y.scale, b_factor = double{pairs.b.scale} / pairs.y.scale;
   BytePairs quick = pairs;
@@ -348,7 +348,7 @@ bool fit_quick(BytePairs& pairs) {
   quick.a_factor = static_cast<float>(pairs.multiplies ? a_factor * pairs.b.scale : a_factor);
   quick.b_factor = static_cast<float>(pairs.multiplies ? 0 : b_factor);
   const double offset = pairs.multiplies ? 0 : -a_factor * pairs.a.zero - b_factor * pairs.b.zero;
-  int unlike = 0;  // where an attempt fails, the next one is tried first
+  int unlike = 0;  // the byte for which an attempt failed; the next attempt tries it first
   constexpr double kStep = 0x1p-19;
   for (const int steps : {0, 1, -1, 2, -2, 4, -4, 8, -8}) {
     quick.offset = static_cast<float>(offset + steps * kStep);
@@ -364,7 +364,7 @@ void fit(BytePairs& pairs) {
   if (pairs.b_is_float) return;
   const double reach = pairs.multiplies ? std::fabs(double{pairs.a.scale} * pairs.b.scale) * 255
                                         : std::fabs(double{pairs.a.scale}) + std::fabs(double{pairs.b.scale});
-  constexpr double kMost = 1 << 20;  // levels that neither way loses
+  constexpr double kMost = 1 << 20;  // up to so many levels, neither way overflows
   if (reach / pairs.y.scale * 255 > kMost || fit_quick(pairs)) return;
   BytePairs near = pairs;
   near.way = BytePairs::Way::kNear;

@@ -1,11 +1,10 @@
 #pragma once
-// QuantizeLinear of vectors of floats: saturate(round half to even(value / scale) + zero), where NaN becomes the lowest
-// byte.
+// QuantizeLinear of vectors of floats: saturate(round half to even(value / scale) + zero). NaN gives the lowest byte.
 //
-// With AVX2 and up, instructions that narrow saturate too, and a quotient is four multiplications and additions, which
-// takes half as long as a division and gives the same bits: with high + low = 1 / scale to twice the precision of a
-// float, q = value * high + value * low is off by less than the distance of neighbouring floats, and then
-// q + (value - q * scale) * high rounds as the quotient does (Markstein's theorem).
+// With AVX2 and up, narrowing instructions saturate too. A quotient is computed by four multiplications and additions;
+// this takes half as long as a division, and gives the same bits: with high + low = 1 / scale to twice the precision of
+// a float, q = value * high + value * low is off by less than the distance of neighbouring floats, so q + (value - q *
+// scale) * high rounds as the quotient does (Markstein's theorem).
 
 #include <array>
 #include <cmath>
@@ -24,14 +23,14 @@ using RoundedFloats = Vec<float, kFullLanes<float>>;
 
 #if defined(__AVX2__)
 
-// What rounding needs of the instruction set; the names are those of the instructions.
+// The operations of the instruction set that rounding needs, named after their instructions.
 struct NarrowingLanes {
 #if defined(__AVX512F__)
   using Floats = __m512;
   using Bits = __m512i;
-  using Row = __m256i;  // of bytes, of two vectors of floats
+  using Row = __m256i;  // the bytes of two vectors of floats
   static Floats splat(float x) { return _mm512_set1_ps(x); }
-  static Floats min(Floats a, Floats b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }  // b where one of them is NaN
+  static Floats min(Floats a, Floats b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }  // b if either is NaN
   static Floats max(Floats a, Floats b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
@@ -49,7 +48,7 @@ struct NarrowingLanes {
   static Bits unpackhi32(Bits a, Bits b) { return _mm512_unpackhi_epi32(a, b); }
   static Bits unpacklo64(Bits a, Bits b) { return _mm512_unpacklo_epi64(a, b); }
   static Bits unpackhi64(Bits a, Bits b) { return _mm512_unpackhi_epi64(a, b); }
-  // Of [a0 b0][a1 b1]... in four bytes each: a0 a1 ..., b0 b1 ...
+  // Reorders [a0 b0][a1 b1]..., with four bytes in each element, to a0 a1 ..., b0 b1 ...
   static Row in_order(Bits v) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 4, 8, 12, 1, 5, 9, 13);
     return _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, v));
@@ -60,7 +59,7 @@ struct NarrowingLanes {
   using Bits = __m256i;
   using Row = __m128i;
   static Floats splat(float x) { return _mm256_set1_ps(x); }
-  static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }  // b where one of them is NaN
+  static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }  // b if either is NaN
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
@@ -90,10 +89,10 @@ class ByteRounding {
   using L = NarrowingLanes;
 
  public:
-  // Bytes of two vectors of floats.
+  // The number of bytes made of two vectors of floats.
   static constexpr int kRow = 2 * kFullLanes<float>;
 
-  // `scale` 1: values have been divided by the scale already.
+  // `scale` is 1 if the values were divided by the scale before.
   ByteRounding(float scale, int32_t zero, bool is_signed)
       : scale_(L::splat(scale)),
         high_(L::splat(has_exact_quotients(scale) ? 1 / scale : 0)),
@@ -110,13 +109,13 @@ class ByteRounding {
   TREADLE_ALWAYS_INLINE void put(RoundedFloats a, RoundedFloats b, void* to) const {
     put_words(L::packs32(whole(a), whole(b)), to);
   }
-  // Levels without the zero point, packed in pairs of vectors.
+  // `levels`: without the zero point, packed from pairs of vectors.
   TREADLE_ALWAYS_INLINE void put_words(L::Bits levels, void* to) const {
     const L::Bits words = L::adds16(levels, zero_);
     L::store(L::in_order(narrow(words, words)), to);
   }
 
-  // Four vectors as one: lane i has the bytes of lanes i of a, b, c, d.
+  // Four vectors as one: lane i has the bytes of lane i of a, b, c and d.
   TREADLE_ALWAYS_INLINE L::Bits quads(RoundedFloats a, RoundedFloats b, RoundedFloats c, RoundedFloats d) const {
     const L::Bits first = L::adds16(L::packs32(whole(a), whole(b)), zero_);
     const L::Bits second = L::adds16(L::packs32(whole(c), whole(d)), zero_);
@@ -131,15 +130,15 @@ class ByteRounding {
 
  private:
   enum class Way : uint8_t { kWhole, kQuotient, kDivision };
-  static constexpr float kMost = 1024;  // levels beyond saturate, whatever the zero point
+  static constexpr float kMost = 1024;  // levels beyond it saturate with any zero point
 
-  // Whether no step of the four leaves the range of floats where a level is not 0 and not beyond kMost.
+  // Whether none of the four operations overflows or underflows, except for levels that are 0 or beyond kMost.
   static bool has_exact_quotients(float scale) {
     constexpr float kFar = 0x1p60f;
     return std::fabs(scale) <= kFar && std::fabs(scale) >= 1 / kFar;
   }
 
-  // The least integer for NaN and for what is far below.
+  // Rounds to whole numbers. NaN, and values far below the range, give the least integer.
   TREADLE_ALWAYS_INLINE L::Bits whole(RoundedFloats value) const {
     auto x = static_cast<L::Floats>(value.v);
     if (way_ == Way::kDivision) x = L::div(x, scale_);

@@ -1,10 +1,11 @@
 #pragma once
 // The steps of chains (kernels/chain.h), as templates over operation, type and shape.
 //
-// Every step is a function of one type and ends by calling the next one with the same arguments in the same registers,
-// which compiles to a jump: clang is made to, g++ does so when it optimises. Integers and bools of chains over single
-// elements are handed on in a general register, everything else in vector registers. `trips` of a loop are left, this
-// one included; a chain returns how many are left after it, as ~n if the body's condition ended it.
+// All steps are functions of one type. Each ends by calling the next step with the same arguments in the same
+// registers, which compiles to a jump: clang is forced to do so, and g++ does so when it optimises. Integers and bools
+// of a chain over single elements are passed on in a general register, all other values in vector registers. `trips` is
+// the number of trips of a loop that remain, the current one included. A chain returns the number that remains after
+// it, or ~n if the body's condition ended the loop.
 
 #include <array>
 
@@ -32,7 +33,7 @@ TREADLE_ALWAYS_INLINE StepFn next_step(const ChainStep* step) {
   return reinterpret_cast<StepFn>(step[1].run);
 }
 
-// What a step makes: `kVectors` times N elements of T, in the registers they are handed on in.
+// The result of a step: `kVectors` times N elements of T, in the registers that pass it on.
 template <class T, int N>
 inline constexpr bool kInGeneralRegister = N == 1 && std::is_integral_v<T>;
 
@@ -52,13 +53,13 @@ TREADLE_ALWAYS_INLINE void to_register(Vec<T, N> x, [[maybe_unused]] uint64_t& m
   if constexpr (kInGeneralRegister<T, N>) {
     made = static_cast<std::make_unsigned_t<T>>(x.v);
   } else {
-    Register whole{};  // not what was there before: nothing should wait for that
+    Register whole{};  // zero instead of the old contents, which an instruction would otherwise wait for
     std::memcpy(&whole, &x.v, sizeof(x.v));
     r = whole;
   }
 }
 
-// Arguments: a bool that comes alone may be any byte that is not 0.
+// Makes a bool 0 or 1. A single bool from memory may be any byte that is not 0.
 template <class T, int N>
 TREADLE_ALWAYS_INLINE Vec<T, N> canonical(Vec<T, N> x) {
   if constexpr (std::is_same_v<T, uint8_t> && N == 1) {
@@ -105,7 +106,7 @@ TREADLE_ALWAYS_INLINE Vec<uint8_t, N> stored(Mask<kBytes, N> mask) {
   return to_bool_bytes(mask);
 }
 
-// evaluate(i) for every vector.
+// Calls evaluate(i) for every vector.
 template <int kVectors, class Evaluate>
 TREADLE_ALWAYS_INLINE auto each_vector(Evaluate evaluate) {
   using V = decltype(stored(evaluate(0)));
@@ -208,8 +209,8 @@ struct SplatStep {
   }
 };
 
-// Calls found(lanes, vectors) with the constants of `shape` where values of T take it: a single element, one vector of
-// 16 bytes or more, or several of full width. Bools go along with any wider type.
+// Calls found(lanes, vectors) with the constants of `shape` if values of T may have that shape: a single element, one
+// vector of 16 bytes or more, or several vectors of full width. Bools take the shape of any wider type.
 template <class T, int N, int kVectors, class Found>
 void try_shape(ChainShape shape, Found found) {
   if (shape == ChainShape{N, kVectors})
@@ -234,7 +235,7 @@ void with_shape(ChainShape shape, Found found) {
   try_lanes<T, 16>(shape, found);
 }
 
-// Operations that chains do themselves; others are called. Left out is what is rare and long.
+// Operations with a step of their own. Other operations, which are rare and long, are called.
 template <class T, ElementwiseOp kOp>
 constexpr bool has_step() {
   constexpr bool kFloat = std::is_floating_point_v<T>;
@@ -320,7 +321,7 @@ ChainForms where_forms(ChainShape shape) {
   return forms;
 }
 
-// Of each type in a source of its own.
+// Each type has a source of its own.
 ChainForms f32_operation(ElementwiseOp op, ChainShape shape);
 ChainForms f64_operation(ElementwiseOp op, ChainShape shape);
 ChainForms i32_operation(ElementwiseOp op, ChainShape shape);

@@ -1,5 +1,5 @@
 #pragma once
-// The order in which the elements of a row are combined into one (kernels/reduce.h), for whoever makes the elements.
+// The order in which the elements of a row are combined into one (kernels/reduce.h). The caller provides the elements.
 //
 // Included by sources in isa/ only, which are compiled once per instruction set.
 
@@ -29,7 +29,7 @@ TREADLE_ALWAYS_INLINE Vec<T, kCount> some_lanes(Vec<T, N> v, std::index_sequence
   return Vec<T, kCount>::of(__builtin_shufflevector(v.v, v.v, (kFirst + static_cast<int>(kLane))...));
 }
 
-// Lane i with lane i + N/2, and so on.
+// Combines lane i with lane i + N/2, then halves again until one lane remains.
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
   if constexpr (N == 2) {
@@ -43,7 +43,7 @@ TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
   }
 }
 
-// Lane j of the low or high halves of a's and b's segments of kSegment lanes, one after the other.
+// Lane j of the low or high halves of the segments (kSegment lanes each) of a and then of b.
 template <int N, int kSegment, bool kHigh>
 constexpr int lane_of_halves(int j) {
   constexpr int kHalf = kSegment / 2, kSegments = N / kSegment;
@@ -58,7 +58,7 @@ TREADLE_ALWAYS_INLINE Vec<T, N> halves(Vec<T, N> a, Vec<T, N> b, std::index_sequ
       __builtin_shufflevector(a.v, b.v, (lane_of_halves<N, kSegment, kHigh>(static_cast<int>(kLane)))...));
 }
 
-// N vectors, each folded as fold_lanes does: lane r of the first one is what vector r comes to.
+// Folds N vectors as fold_lanes does: lane r of rows[0] becomes the result of vector r.
 template <Term kTerm, int kSegment, class T, int N>
 TREADLE_ALWAYS_INLINE void fold_together(Vec<T, N>* rows) {
   if constexpr (kSegment > 1) {
@@ -71,8 +71,8 @@ TREADLE_ALWAYS_INLINE void fold_together(Vec<T, N>* rows) {
   }
 }
 
-// The whole vectors of a row of n >= N elements: four side by side, then single ones. at(k): the vector from element k
-// on. Returns N sums, and how far they go.
+// Combines the whole vectors of a row of n >= N elements: four chains side by side, then single vectors. at(k): the
+// vector from element k on. Returns N partial results, and sets `end` to the number of elements that they cover.
 template <Term kTerm, class T, class At>
 TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_vectors(size_t n, size_t& end, const At& at) {
   constexpr int N = kFullLanes<T>;
@@ -90,7 +90,8 @@ TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_vectors(size_t n, size_t& en
   return sums[0];
 }
 
-// 1 <= n <= kReduceBlock elements: vectors, then what is left in order. single(k): element k.
+// Combines 1 <= n <= kReduceBlock elements: whole vectors first, then the remaining elements in order. single(k):
+// element k.
 template <Term kTerm, class T, class At, class Single>
 TREADLE_ALWAYS_INLINE T combine_row(size_t n, const At& at, const Single& single) {
   size_t i = 0;
@@ -108,7 +109,7 @@ TREADLE_ALWAYS_INLINE T combine_row(size_t n, const At& at, const Single& single
   return total.v;
 }
 
-// Lane j of a transposed block of two vectors, kApart apart, that hold kApart x kApart blocks.
+// Lane j of the transpose of kApart x kApart blocks in two vectors that are kApart rows apart.
 template <int N, int kApart, bool kSecond>
 constexpr int lane_of_transposed(int j) {
   const bool is_far = j / kApart % 2 == 1;
@@ -131,14 +132,14 @@ TREADLE_ALWAYS_INLINE void transpose_blocks(Vec<T, N>* rows, std::index_sequence
   }
 }
 
-// N vectors of N lanes.
+// Transposes N vectors of N lanes.
 template <class T, int N>
 TREADLE_ALWAYS_INLINE void transpose(Vec<T, N>* rows) {
   transpose_blocks<1>(rows, std::make_index_sequence<N>());
 }
 
-// The same of kFullLanes short rows of n >= kFullLanes elements, whose lanes are folded together: that is what takes
-// time. at(r, k): the vector of row r from element k on.
+// Combines each of kFullLanes short rows of n >= kFullLanes elements. The lanes of all rows are folded together, since
+// folding takes most of the time. at(r, k): the vector of row r from element k on.
 template <Term kTerm, class T, class At>
 TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_short_rows(size_t n, const At& at) {
   constexpr size_t N = kFullLanes<T>;
@@ -154,7 +155,7 @@ TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_short_rows(size_t n, const A
   return total;
 }
 
-// The same of 1 <= n < kFullLanes elements. row(r): the vector of row r, which ends with lanes of any kind.
+// The same for 1 <= n < kFullLanes elements. row(r): the vector of row r; lanes behind the row may hold anything.
 template <Term kTerm, class T, class Row>
 TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_shortest_rows(size_t n, const Row& row) {
   constexpr size_t N = kFullLanes<T>;
@@ -166,6 +167,6 @@ TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_shortest_rows(size_t n, cons
 }
 
 template <class T>
-inline constexpr size_t kShortRow = 8 * kFullLanes<T>;  // the longest that combine_short_rows is faster with
+inline constexpr size_t kShortRow = 8 * kFullLanes<T>;  // the longest row for which combine_short_rows is faster
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -137,7 +137,7 @@ struct Bool {
   uint8_t byte;
 };
 
-// In range: low <= value < high. Anything else, NaN included, gives the lowest integer.
+// Truncates values with low <= value < high. Any other value, NaN included, gives the lowest integer.
 template <class To, class From>
 constexpr To truncate(From value) {
   constexpr From kHigh = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
@@ -166,8 +166,8 @@ constexpr To convert_value(From value) {
   }
 }
 
-// Floats to integers of 32 bits and less, by way of Wide. Most numbers lie where a plain conversion says the same,
-// which is asked for a stretch at a time.
+// Floats to integers of 32 bits and less, through Wide. For values in the range of int32, a plain conversion gives the
+// same; this is checked for a stretch at a time.
 template <class From, class Wide, class To>
 void truncate_row(const void* in, void* out, size_t n) {
   constexpr size_t kStretch = 256;
@@ -203,7 +203,7 @@ void add_truncations(KernelTable& table, ElementType from) {
   to[static_cast<int>(ElementType::kUint16)] = truncate_row<From, uint32_t, uint16_t>;
 }
 
-// Between types that are as wide.
+// Conversions between types of the same width.
 void add_relabelings(KernelTable& table) {
   const auto set = [&](ElementType from, ElementType to, ConvertRow direct) {
     table.direct[static_cast<int>(from)][static_cast<int>(to)] = direct;

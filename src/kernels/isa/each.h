@@ -1,6 +1,6 @@
 #pragma once
-// The instruction sets that this build has kernels of (cmake/Kernels.cmake): the only place that lists them for code
-// that declares a function of src/kernels/isa or picks one.
+// The instruction sets for which this build has kernels (cmake/Kernels.cmake). Code that declares a function of
+// src/kernels/isa in each of them, or picks one, takes the list from here.
 
 #include "base/status.h"
 #include "kernels/dispatch.h"
@@ -21,13 +21,13 @@
 #define TREADLE_IF_AVX512(...)
 #endif
 
-// A declaration, in the namespace of each instruction set.
+// Declares a function in the namespace of each instruction set.
 #define TREADLE_IN_EACH_ISA(...)                       \
   TREADLE_IF_BASELINE(namespace baseline{__VA_ARGS__}) \
   TREADLE_IF_AVX2(namespace avx2{__VA_ARGS__})         \
   TREADLE_IF_AVX512(namespace avx512{__VA_ARGS__})
 
-// The address of `function` in the namespace of the instruction set `isa`, which has to be one of usable_isas().
+// The address of `function` in the namespace of `isa`, which must be one of usable_isas().
 #define TREADLE_OF_ISA(isa, function)                                          \
   [of = isa] {                                                                 \
     TREADLE_IF_AVX512(if (of == Isa::kAvx512) return &avx512::function;)       \

@@ -10,15 +10,15 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-// Quotients by doubles, cut off: one that is no whole number lies farther from the next than doubles are rounded. What
-// is beyond int32 (the least number by -1) becomes the least number, as if it wrapped.
+// Quotients through doubles, truncated. A quotient that is not whole is farther from the next whole number than doubles
+// are rounded. A quotient beyond int32 (the least number by -1) gives the least number, as wrapping does.
 template <Form kForm>
 uint32_t divide_row(const void* a, const void* b, void* out, size_t n, const ElementwiseParams*) {
   constexpr size_t kLanes = 4;
   if (n == 0) return kOk;
   const auto *x = static_cast<const int32_t*>(a), *y = static_cast<const int32_t*>(b);
   auto* to = static_cast<int32_t*>(out);
-  const int32_t first_x = *x, first_y = *y;  // the scalar may lie in the output
+  const int32_t first_x = *x, first_y = *y;  // the output may overwrite the scalar
   const auto load = [](const int32_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); };
   uint32_t error = kOk;
   size_t i = 0;
@@ -47,7 +47,7 @@ uint32_t divide_row(const void* a, const void* b, void* out, size_t n, const Ele
 
 #endif
 
-// Arithmetic wraps, so signed rows are the unsigned ones wherever the sign makes no difference.
+// Arithmetic wraps, so signed and unsigned integers share rows where the sign makes no difference.
 void add_32_bit_rows(KernelTable& table) {
   add_elementwise_rows<uint32_t>(table, ComputeType::kU32);
   add_elementwise_rows<int32_t>(table, ComputeType::kI32);

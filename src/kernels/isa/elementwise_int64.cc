@@ -2,7 +2,7 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-// Arithmetic wraps, so signed rows are the unsigned ones wherever the sign makes no difference.
+// Arithmetic wraps, so signed and unsigned integers share rows where the sign makes no difference.
 void add_64_bit_rows(KernelTable& table) {
   add_elementwise_rows<uint64_t>(table, ComputeType::kU64);
   add_elementwise_rows<int64_t>(table, ComputeType::kI64);

@@ -15,7 +15,7 @@ namespace treadle::kernels {
 TREADLE_IN_EACH_ISA(GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);)
 TREADLE_IN_EACH_ISA(ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view wanted);)
 TREADLE_IN_EACH_ISA(ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_view wanted);)
-// Names; those of bytes behind the others.
+// Names of methods. conv_methods() lists methods of bytes last.
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> conv_methods();)
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> byte_conv_methods();)
 TREADLE_IN_EACH_ISA(void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin,

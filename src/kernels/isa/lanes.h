@@ -1,6 +1,6 @@
 #pragma once
-// One vector register as seen by the matrix kernels: Lanes<T> for T = float, double, uint32_t, uint64_t, as wide as the
-// instruction set that this is compiled for. mul_add is fused where the instruction set fuses; integers wrap.
+// One vector register as the matrix kernels see it: Lanes<T> for T = float, double, uint32_t, uint64_t, as wide as the
+// instruction set allows. mul_add is fused if the instruction set has fused operations. Integers wrap.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr int kVectorRegisters = 32;
 inline constexpr int kVectorRegisters = 16;
 #endif
 
-// A finite float16, as panels of weights hold it.
+// A finite float16 in panels of weights.
 struct Half {
   uint16_t bits;
 };
@@ -32,7 +32,7 @@ template <class T>
 struct PortableLanes {
   using Scalar = T;
   typedef T V __attribute__((vector_size(kVectorBytes)));
-  using Mask = int;  // how many lanes are there
+  using Mask = int;  // the number of lanes that exist
   static constexpr int kCount = kVectorBytes / int{sizeof(T)};
 
   static V zero() { return V{}; }
@@ -53,7 +53,7 @@ struct PortableLanes {
 #endif
     return a * b + c;
   }
-  // Exponents of finite halves differ from those of floats by a factor alone, subnormal ones included.
+  // The shifted bits of a finite half are a float that is too small by a constant factor; subnormal halves as well.
   static V load(const Half* p)
     requires std::is_same_v<T, float>
   {
@@ -65,7 +65,7 @@ struct PortableLanes {
     const V magnitude = reinterpret_cast<V>((words & 0x7FFF) << 13) * 0x1p112f;
     return reinterpret_cast<V>(reinterpret_cast<Words>(magnitude) | (words & 0x8000) << 16);
   }
-  // Rounded, ties to even.
+  // Rounds, ties to even.
   static void store(Half* p, V v)
     requires std::is_same_v<T, float>
   {
@@ -74,9 +74,9 @@ struct PortableLanes {
   static V mul(V a, V b) { return a * b; }
   static V add(V a, V b) { return a + b; }
   static V div(V a, V b) { return a / b; }
-  static V max(V a, V b) { return select(a > b, a, b); }  // b where one of them is NaN
+  static V max(V a, V b) { return select(a > b, a, b); }  // b if either is NaN
   static V min(V a, V b) { return select(a < b, a, b); }
-  static V max_or_nan(V a, V b) { return select(a != a, a, max(a, b)); }  // NaN where one of them is
+  static V max_or_nan(V a, V b) { return select(a != a, a, max(a, b)); }  // NaN if either is
   template <class M>
   static V select(M mask_bits, V a, V b) {
     return reinterpret_cast<V>((reinterpret_cast<M>(a) & mask_bits) | (reinterpret_cast<M>(b) & ~mask_bits));
@@ -90,7 +90,7 @@ struct PortableLanes {
   static void store(T* p, Mask count, V v) {
     for (int i = 0; i < count; ++i) p[i] = v[i];
   }
-  // Lanes [first, first + count) to p[0], ..., p[count - 1].
+  // Stores the lanes [first, first + count) to p[0], ..., p[count - 1].
   static void store_from(T* p, int first, int count, V v) {
     for (int i = 0; i < count; ++i) p[i] = v[first + i];
   }
@@ -101,7 +101,7 @@ struct Lanes : PortableLanes<T> {};
 
 #if defined(__AVX512F__)
 
-// max and min carry a mask of all lanes: g++ 12 warns about its own header otherwise.
+// max and min have a mask of all lanes, because g++ 12 warns about its own header without one.
 template <>
 struct Lanes<float> {
   using Scalar = float;
@@ -120,9 +120,9 @@ struct Lanes<float> {
   static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
   static V add(V a, V b) { return _mm512_add_ps(a, b); }
   static V div(V a, V b) { return _mm512_div_ps(a, b); }
-  static V max(V a, V b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }  // b where one of them is NaN
+  static V max(V a, V b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }  // b if either is NaN
   static V min(V a, V b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }
-  static V max_or_nan(V a, V b) {  // NaN where one of them is
+  static V max_or_nan(V a, V b) {  // NaN if either is
     return _mm512_mask_mov_ps(max(a, b), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a);
   }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
@@ -147,9 +147,9 @@ struct Lanes<double> {
   static V mul(V a, V b) { return _mm512_mul_pd(a, b); }
   static V add(V a, V b) { return _mm512_add_pd(a, b); }
   static V div(V a, V b) { return _mm512_div_pd(a, b); }
-  static V max(V a, V b) { return _mm512_maskz_max_pd(0xFF, a, b); }  // b where one of them is NaN
+  static V max(V a, V b) { return _mm512_maskz_max_pd(0xFF, a, b); }  // b if either is NaN
   static V min(V a, V b) { return _mm512_maskz_min_pd(0xFF, a, b); }
-  static V max_or_nan(V a, V b) {  // NaN where one of them is
+  static V max_or_nan(V a, V b) {  // NaN if either is
     return _mm512_mask_mov_pd(max(a, b), _mm512_cmp_pd_mask(a, a, _CMP_UNORD_Q), a);
   }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
@@ -180,9 +180,9 @@ struct Lanes<float> {
   static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
   static V add(V a, V b) { return _mm256_add_ps(a, b); }
   static V div(V a, V b) { return _mm256_div_ps(a, b); }
-  static V max(V a, V b) { return _mm256_max_ps(a, b); }  // b where one of them is NaN
+  static V max(V a, V b) { return _mm256_max_ps(a, b); }  // b if either is NaN
   static V min(V a, V b) { return _mm256_min_ps(a, b); }
-  static V max_or_nan(V a, V b) {  // NaN where one of them is
+  static V max_or_nan(V a, V b) {  // NaN if either is
     return _mm256_blendv_ps(max(a, b), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
   }
   static Mask mask(int count) {
@@ -209,9 +209,9 @@ struct Lanes<double> {
   static V mul(V a, V b) { return _mm256_mul_pd(a, b); }
   static V add(V a, V b) { return _mm256_add_pd(a, b); }
   static V div(V a, V b) { return _mm256_div_pd(a, b); }
-  static V max(V a, V b) { return _mm256_max_pd(a, b); }  // b where one of them is NaN
+  static V max(V a, V b) { return _mm256_max_pd(a, b); }  // b if either is NaN
   static V min(V a, V b) { return _mm256_min_pd(a, b); }
-  static V max_or_nan(V a, V b) {  // NaN where one of them is
+  static V max_or_nan(V a, V b) {  // NaN if either is
     return _mm256_blendv_pd(max(a, b), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
   }
   static Mask mask(int count) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)); }
@@ -225,7 +225,7 @@ struct Lanes<double> {
 #endif
 
 #if defined(__AVX2__)
-// Lanes 0, 2, ... of `low`, then 1, 3, ... of `high`, whose first lane is the last one of `low`.
+// Lanes 0, 2, ... of `low`, then 1, 3, ... of `high`. The first lane of `high` repeats the last one of `low`.
 inline Lanes<float>::V even_lanes(Lanes<float>::V low, Lanes<float>::V high) {
 #if defined(__AVX512F__)
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
@@ -237,7 +237,7 @@ inline Lanes<float>::V even_lanes(Lanes<float>::V low, Lanes<float>::V high) {
 }
 #endif
 
-// p[0], p[2], ..., one for each lane; reads nothing behind the last one.
+// Loads p[0], p[2], ..., one element for each lane. Reads no element behind the last one.
 template <class T>
 typename Lanes<T>::V load_even(const T* p) {
   using L = Lanes<T>;
@@ -249,7 +249,7 @@ typename Lanes<T>::V load_even(const T* p) {
   return L::load(gathered);
 }
 
-// The same for `count` lanes, the others zero.
+// The same for the first `count` lanes; the other lanes are zero.
 template <class T>
 typename Lanes<T>::V load_even(const T* p, int count) {
   using L = Lanes<T>;
@@ -266,7 +266,8 @@ typename Lanes<T>::V load_even(const T* p, int count) {
   return L::load(gathered);
 }
 
-// The first `count` lanes, not all of them. Stores under a mask of AVX2 take many cycles on some processors.
+// Stores the first `count` lanes; `count` is less than all. AVX2's masked stores are not used, since they take many
+// cycles on some processors.
 template <class T>
 [[gnu::always_inline]] inline void store_first(T* p, int count, typename Lanes<T>::V v) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -304,7 +305,7 @@ struct ZippedLanes {
   return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
 #endif
 }
-// to[0 .. 2 * lanes) += that.
+// Adds the zipped lanes to to[0 .. 2 * lanes).
 [[gnu::always_inline]] inline void add_zipped(Lanes<float>::V a, Lanes<float>::V b, float* to) {
   using L = Lanes<float>;
   const auto [first, second] = zipped(a, b);

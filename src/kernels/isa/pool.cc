@@ -1,6 +1,6 @@
-// Pooling. Maxima and averages of floats go by pool_rows.h. Otherwise an output row is built tap by tap: each tap of
-// the window adds one strided input row to it, so that lanes hold neighbouring windows, and every window still takes
-// its elements in order.
+// Pooling. pool_rows.h computes maxima and averages of floats. Other pooling builds an output row tap by tap: each tap
+// of the window adds one strided input row, so lanes hold neighbouring windows, and every window takes its elements in
+// order.
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ T take_max(T best, T x) {
   return x > best || x != x ? x : best;
 }
 
-// Windows as ConvGeometry sees them: one channel in, one out, and only the taps that read the input.
+// The windows as a ConvGeometry: one channel in, one out, and only the taps that read the input somewhere.
 ConvShape window_shape(const PoolShape& whole) {
   const PoolShape p = narrowed(whole);
   ConvShape s;
@@ -42,10 +42,10 @@ ConvShape window_shape(const PoolShape& whole) {
   return s;
 }
 
-// How many taps of the window at `position` lie in [low, high), in input coordinates.
+// The number of taps of the window at `position` that lie in [low, high), in coordinates of the input.
 int64_t taps_inside(const Axis& a, int64_t position, int64_t low, int64_t high) {
   const int64_t first = position * a.stride - a.pad;
-  if (a.dilation == 1) {  // divisions take long
+  if (a.dilation == 1) {  // avoids slow divisions
     return std::max<int64_t>(0, std::min(first + a.kernel, high) - std::max(first, low));
   }
   const int64_t skipped = first >= low ? 0 : (low - first + a.dilation - 1) / a.dilation;
@@ -61,7 +61,7 @@ class Pool {
     if (shape.axes >= 2) height_ = counted_axis(shape.axes - 2);
   }
 
-  // Each ends early where it is time to stop.
+  // plane() and plane_with_indices() end early if they are told to stop.
   void plane(const T* x, T* y) const {
     StopPoll stop;
     for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
@@ -77,7 +77,7 @@ class Pool {
     }
   }
 
-  // The largest element of each window and where it was found; -1 for a window without elements.
+  // The largest element of each window and its index; -1 for a window without elements.
   void plane_with_indices(const T* x, int64_t base, T* y, int64_t* indices) const {
     StopPoll stop;
     for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
@@ -95,7 +95,7 @@ class Pool {
     }
   }
 
-  // Planes one after the other, through the same buffers.
+  // Pools planes one after the other, through the same buffers.
   template <PoolTake kTake>
   void by_rows(const T* x, T* y, int64_t planes) const {
     T divisors[kPoolRowElements + Lanes<T>::kCount];
@@ -118,7 +118,7 @@ class Pool {
     }
   }
 
-  // Of a window at a row and a column, where there are no more axes: what its sum is divided by.
+  // The divisor of the sum of a window at a row and a column. For at most two axes.
   double elements(int64_t row, int64_t column) const { return elements_of_height(row) * elements_of_columns(column); }
 
  private:
@@ -176,7 +176,7 @@ class Pool {
     }
   }
 
-  // Windows without elements have the sum 0.
+  // A window without elements has the sum 0, so any divisor serves.
   static T divisor(double elements) { return static_cast<T>(std::max(elements, 1.0)); }
 
   void divide_row(int64_t outer, int64_t row, T* y) const {
@@ -184,7 +184,8 @@ class Pool {
     for (int64_t i = 0; i < g_.width.out; ++i) y[i] /= divisor(others * elements_of_columns(i));
   }
 
-  // Elements of a window along each axis, as double: padding counts, and may be more than an integer holds.
+  // The number of elements of a window along each axis. A double, because padding counts and may exceed the range of
+  // integers.
   double elements_of_columns(int64_t column) const {
     return count(width_, column, shape_.axes >= 1 ? shape_.pad_end[shape_.axes - 1] : 0);
   }
@@ -213,7 +214,8 @@ class Pool {
     return static_cast<double>(taps_inside(axis, position, pads ? -axis.pad : 0, pads ? axis.in + pad_end : axis.in));
   }
 
-  // Columns [begin, begin + count) of a row of windows: each tap is compared with the best ones so far.
+  // Finds the extremes of columns [begin, begin + count) of a row of windows: each tap is compared with the best
+  // elements so far.
   template <class Index>
   void find(const T* x, int64_t outer, int64_t row, int64_t begin, int64_t count, int64_t base, T* y,
             int64_t* indices) const {
@@ -242,7 +244,7 @@ class Pool {
     }
   }
 
-  // Of equal elements the first stays, of NaNs too.
+  // The first of equal elements stays, and so does the first NaN.
   template <class Index>
   void take_better(const T* x, Index from, int64_t count, T* best, Index* at) const {
     const auto step = static_cast<Index>(g_.width.stride);
@@ -273,7 +275,7 @@ class Pool {
   const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
 
-// Windows over channels that are the last axis: lanes hold channels. Each window takes its elements in the order of
+// Windows over channels that are the last axis; lanes hold channels. Each window takes its elements in the order of
 // PoolRows: down its columns, then across them.
 template <PoolTake kTake>
 class PoolLast {
@@ -283,7 +285,7 @@ class PoolLast {
  public:
   explicit PoolLast(const ConvGeometry& g, int64_t channels) : g_(g), channels_(channels) {}
 
-  // One row of windows; `x` is the image. `elements(column)`: what sums are divided by.
+  // Pools one row of windows. `x`: the image. `elements(column)`: the divisor of sums.
   template <class Elements>
   void row(const float* x, int64_t row, float* y, Elements&& elements) const {
     const auto [top, bottom] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
@@ -301,7 +303,7 @@ class PoolLast {
   struct Window {
     const float* from;
     int64_t rows, columns;
-    int64_t down;  // from row to row
+    int64_t down;  // from one row to the next
     float divisor;
   };
 
@@ -318,7 +320,7 @@ class PoolLast {
         [mask](float* at, V v) { L::store(at, mask, v); });
   }
 
-  // Side by side, of channels from c on.
+  // Pools kVectors vectors of channels, from channel c on.
   template <int kVectors, class Load, class Store>
   void vectors(const Window& w, int64_t c, float* y, Load&& load, Store&& store) const {
     V best[kVectors];
@@ -352,10 +354,11 @@ class PoolLast {
 
 #if defined(__AVX2__)
 
-// Planes whose rows do not fill a vector: lanes hold planes, some vectors of which are turned at a time.
+// Planes whose rows do not fill a vector: lanes hold planes, and some vectors of planes are transposed at a time.
 class PoolTurned {
   static constexpr int64_t kPlanes = 4 * Lanes<float>::kCount;
-  static constexpr int64_t kElements = 1 << 11;  // of a vector of planes: all of them stay in the cache
+  static constexpr int64_t kElements = 1 << 11;  // elements of a vector of planes, so that all of them stay in the
+                                                 // cache
 
  public:
   static bool fits(const ConvGeometry& g) {
@@ -397,7 +400,7 @@ class PoolTurned {
 
 #endif
 
-// As many as are looked at for NaN before their maxima are taken: few enough to stay in the cache.
+// The number of planes that are searched for NaN before their maxima are taken: few enough to stay in the cache.
 inline int64_t planes_at_once(const ConvGeometry& g) {
   constexpr int64_t kElements = 1 << 14;
   return std::max<int64_t>(kElements / std::max<int64_t>(g.in_channel(), 1), 1);
@@ -523,7 +526,7 @@ void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float*
                                 : pool_rows_last<PoolTake::kSum>(kind, shape, x, y, begin, end);
 }
 
-// Elements are added in the order of global_pool.
+// Adds elements in the order of global_pool.
 void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
   using L = Lanes<float>;
   constexpr int64_t kChains = 4 * L::kCount;

@@ -1,8 +1,8 @@
 #pragma once
-// Maxima and sums of windows in two steps: the rows that a row of windows covers become one row, down the columns; then
-// the columns of each window become one element. The rows between wait in a buffer with their padding around them, so
-// that neither step has borders to look after, a band of them at a time: what is read right behind the store that wrote
-// a part of it would have to wait for that store.
+// Maxima and sums of windows in two steps: first the input rows that a row of windows covers are combined into one row,
+// column by column; then the columns of each window are combined into one element. The combined rows are stored in a
+// buffer with padding around them, so neither step needs to treat borders. The first step makes a band of rows before
+// the second reads any: a load right behind a store to a part of its bytes would wait for the store.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-inline constexpr int64_t kPoolRowElements = 4096;  // of the buffer
-inline constexpr int64_t kPoolRows = 64;           // that a window covers, at most
+inline constexpr int64_t kPoolRowElements = 4096;  // elements of the buffer
+inline constexpr int64_t kPoolRows = 64;           // most rows that a window covers
 
 enum class PoolTake : uint8_t {
-  kMax,       // where no element is NaN
-  kMaxOrNan,  // the same, of any elements
+  kMax,       // if no element is NaN
+  kMaxOrNan,  // for any elements
   kSum,
 };
 
@@ -48,8 +48,8 @@ class PoolRows {
     return g.width.pad >= 0 && g.outer_taps * g.height.kernel <= kPoolRows && elements(g) <= kPoolRowElements;
   }
 
-  // `divisors`: what the sum of each column of windows is divided by, beside its row's; as many as whole vectors of
-  // windows have.
+  // `divisors`: for each column of windows, the factor of the divisor that depends on the column; padded to whole
+  // vectors.
   explicit PoolRows(const ConvGeometry& g, const T* divisors)
       : g_(g),
         divisors_(divisors),
@@ -62,7 +62,7 @@ class PoolRows {
 
   int64_t band() const { return band_; }
 
-  // The planes of the channel `x` that windows at this position of the outer axes cover.
+  // Chooses the planes of channel `x` that windows at this position of the outer axes cover.
   void choose_planes(const T* x, int64_t outer) {
     plane_count_ = 0;
     for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
@@ -71,8 +71,8 @@ class PoolRows {
     }
   }
 
-  // Rows [row, row + count) of windows in those planes, at most band(), to y. Elements behind them are overwritten, but
-  // not from `end` on. `divisor(row)`: what sums are divided by beside their column's.
+  // Computes rows [row, row + count) of windows in the chosen planes into y; `count` is at most band(). Elements behind
+  // them, up to `end`, are overwritten. `divisor(row)`: the factor of the divisor that depends on the row.
   template <class Divisor>
   void run(int64_t row, int64_t count, T* y, const T* end, Divisor&& divisor) {
     for (int64_t r = 0; r < count; ++r) down(row + r, buffer_ + r * pitch_);
@@ -91,10 +91,10 @@ class PoolRows {
     return L::add(best, x);
   }
 
-  // What the last vector of windows reads up to.
+  // The length of a buffered row: all elements that the last vector of windows reads.
   static int64_t elements(const ConvGeometry& g) {
     const int64_t lanes = (g.width.out + L::kCount - 1) / L::kCount * L::kCount;
-    const int64_t more = g.width.stride > 2 ? L::kCount : 0;  // windows at every offset end within another vector
+    const int64_t more = g.width.stride > 2 ? L::kCount : 0;  // windows at every offset need one vector more
     return std::max((lanes - 1) * g.width.stride + (g.width.kernel - 1) * g.width.dilation + 1 + more,
                     g.width.pad + int64_t{L::kCount});
   }
@@ -112,7 +112,7 @@ class PoolRows {
     down(rows, count, buffer + g_.width.pad);
   }
 
-  // Calls f with the number of taps, which the compiler knows where it is usual.
+  // Calls f with the number of taps, as a compile-time constant for frequent numbers.
   template <class F>
   static void with_taps(int64_t taps, F&& f) {
     if (taps == 2) return f(std::integral_constant<int64_t, 2>());
@@ -122,7 +122,7 @@ class PoolRows {
 
   void down(const T* const* rows, int64_t count, T* to) const {
     const V start = L::splat(kStart);
-    if (span_ < L::kCount) {  // lanes behind the row get the padding that stands there
+    if (span_ < L::kCount) {  // lanes behind the row get the padding's value
       const auto mask = L::mask(static_cast<int>(span_));
       const V beyond = L::load(beyond_);
       V best = start;
@@ -156,8 +156,8 @@ class PoolRows {
     }
   }
 
-  // Computes windows at every offset, whose elements lie side by side, and keeps one of every `stride`. To put a vector
-  // together from single elements is slower: its load waits for their stores.
+  // Computes windows at every offset, whose elements are neighbours, and keeps one of every `stride`. Gathering vectors
+  // from single elements is slower, because the load waits for their stores.
   [[gnu::noinline]] void some_of_all(const T* from, T* y, T row_divisor) const {
     alignas(kVectorBytes) T all[kPoolRowElements];
     const int64_t stride = g_.width.stride, dilation = g_.width.dilation;
@@ -195,7 +195,7 @@ class PoolRows {
   const T* divisors_;
   int64_t pitch_;
   int64_t band_;
-  int64_t span_;  // elements of an input row that any window reads
+  int64_t span_;  // elements of an input row that some window reads
   int64_t plane_count_ = 0;
   const T* planes_[kPoolRows];
   alignas(kVectorBytes) T beyond_[L::kCount];

@@ -1,7 +1,8 @@
-// 8-bit products. Rows of A are converted a block at a time into the order the tile reads, or read where they lie; B
-// lies in panels (qgemm_pack.h). With A' and B' what the tile multiplies, each sum still owes
-//   - (b_zero of B') * sum over the row of (a - a_zero)       wherever that zero point is not 0
-//   - (a_zero of A') * sum over the column of B'              but for kPairs, which takes a_zero off A
+// 8-bit products. Rows of A are converted, a block at a time, to the order that the tile reads, or read in place. B is
+// in panels (qgemm_pack.h). A' and B' are the matrices that the tile multiplies. Each sum then needs zero-point
+// corrections; subtract
+//   - (b_zero of B') * sum over the row of (a - a_zero)       if that zero point is not 0
+//   - (a_zero of A') * sum over the column of B'              except for kPairs, which subtracts a_zero from A
 
 #include <algorithm>
 #include <cstdint>
@@ -16,9 +17,9 @@
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kBlockBytes = 24 << 10;  // of converted rows, which stay near while panels pass by
+constexpr int64_t kBlockBytes = 24 << 10;  // converted rows, which stay in the cache while panels pass
 constexpr int64_t kMostBlockRows = 96;
-constexpr double kElementNs = 0.25;  // of a row that is converted
+constexpr double kElementNs = 0.25;  // estimated time of converting an element
 
 template <QScheme kScheme>
 int64_t block_rows(const QLayout<kScheme>& layout, int64_t m) {
@@ -29,7 +30,7 @@ int64_t block_rows(const QLayout<kScheme>& layout, int64_t m) {
 template <QScheme kScheme>
 class QGemm {
  public:
-  // `rests`: what panels of kFitted lack, with the end of each panel's in `ends`.
+  // `rests`: the parts of weights that were cut from panels of kFitted; `ends`: the end of each panel's rests.
   QGemm(const QGemmPlan& plan, const QGemmOperands& operands, const QGemmEpilogue& epilogue, const void* packed,
         const int32_t* ends = nullptr, const QRest* rests = nullptr)
       : shape_(plan.shape),
@@ -72,7 +73,7 @@ class QGemm {
       const int64_t panel = j / kIntPanel;
       settler_.panel(j, std::min<int64_t>(kIntPanel, range.column_end - j),
                      reinterpret_cast<const int32_t*>(packed_) + j);
-      // Tiles of heights that differ by one at most.
+      // Cuts the rows into tiles whose heights differ by at most one.
       int64_t tiles = (rows + kIntRows<kScheme> - 1) / kIntRows<kScheme>;
       for (int64_t r = 0; r < rows; --tiles) {
         if (stopped_) return;
@@ -95,7 +96,8 @@ class QGemm {
     settler_.rows(sums, a_rows_ + r, i + r, height);
   }
 
-  // A tile of all steps. Sums of a piece of many steps are added to those before it: they are whole numbers.
+  // Multiplies a tile over all steps. Many steps are cut into pieces, whose sums are added: sums are integers, so the
+  // order does not matter.
   void multiply(const std::byte* a, const int8_t* b, int64_t height, int32_t* sums) {
     constexpr int64_t kPiece = 1 << 16, kStepBytes = QLayout<kScheme>::kSteps * kIntPanel;
     const auto tile = kQtileTable<kScheme>[static_cast<size_t>(height - 1)];
@@ -118,13 +120,13 @@ class QGemm {
     return sum;
   }
 
-  // fn(begin, end) of the elements of a row, unless it was told to stop.
+  // Calls fn(begin, end) for pieces of the elements of a row, unless it was told to stop.
   template <class Fn>
   void each_piece(Fn fn) {
     if (!stopped_) stopped_ = !in_pieces(shape_.k, kElementNs, stop_, fn);
   }
 
-  // Row r of the block; `from` has its elements side by side.
+  // Converts row r of the block; the elements at `from` are contiguous.
   template <class Byte>
   void convert_line(const Byte* from, int64_t r, int32_t zero) {
     const int64_t k = shape_.k;
@@ -155,7 +157,8 @@ class QGemm {
   template <class Byte>
   void convert_row_as(const Byte* from, int64_t r, int32_t zero) {
     if (shape_.a_col == 1) return convert_line(from, r, zero);
-    // Gathered behind where the row's elements are going to be, so that converting them runs ahead of nothing unread.
+    // Gathers the row at the end of the room of its converted row, so that the conversion overwrites no element that it
+    // has not read.
     Byte* line = reinterpret_cast<Byte*>(rows_ + (r + 1) * row_bytes_) - shape_.k;
     each_piece([&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) line[p] = from[p * shape_.a_col];
@@ -179,13 +182,13 @@ class QGemm {
   const int32_t* ends_;
   const QRest* rests_;
   const bool sums_rows_;
-  const bool in_place_;  // rows of A are what tiles read as they are
-  std::byte* rows_;      // of the block
+  const bool in_place_;  // tiles read rows of A in place
+  std::byte* rows_;      // rows of the block
   int64_t row_bytes_;
   const std::byte* packed_;
   QRow a_rows_[kMostBlockRows];
   StopPoll stop_;
-  bool stopped_ = false;  // it ends early, and its results are of no use
+  bool stopped_ = false;  // told to stop: the run ends early, and its results must not be used
 };
 
 template <QScheme kScheme>
@@ -231,7 +234,7 @@ void run_fitted(const QGemmPlan& plan, const QGemmOperands& operands, const QGem
   }
 }
 
-// Packing finds out whether the panels are those of kPairs.
+// Packing decides whether the panels are those of kPairs.
 QGemmPlan prepare_fitted(const QGemmShape& shape) {
   QGemmPlan plan = prepare_as<QScheme::kFitted>(shape);
   plan.scratch_bytes = std::max(plan.scratch_bytes, prepare_as<QScheme::kPairs>(shape).scratch_bytes);

@@ -1,10 +1,10 @@
 #pragma once
-// Packed B of 8-bit products: sums of the columns of B', then panels; for kFitted a head before them and, behind them,
-// what did not fit. B' is B as int8, whatever its type was (uint8 minus 128).
+// Packed B of 8-bit products: the sums of the columns of B', then panels. kFitted has a head before them, and the rests
+// of weights behind them. B' is B as int8; uint8 becomes int8 by subtracting 128.
 //
-// kFitted asks that neighbours of one sign add up to at most 128. In trained weights few pairs do not: the larger one
-// of such a pair is cut, and the rest goes into a list that is added behind the tile. Where too many pairs do not
-// fit, the panels are those of kPairs, and the head says so.
+// kFitted needs neighbouring weights of one sign to add up to at most 128. In trained weights few pairs do not. The
+// larger weight of such a pair is cut, and its rest goes into a list, which is added to the sums after the tile. If too
+// many pairs do not fit, the panels are those of kPairs, and the head says so.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,13 +34,13 @@ struct QLayout {
 
   int64_t steps, panels;
   int64_t sums_bytes, panel_bytes;
-  int64_t a_bytes;  // of a converted row
+  int64_t a_bytes;  // bytes of a converted row
 };
 
-// Of one piece too small for a StepPoll to ask about; there may be many.
+// Steps of a piece that is too small for a StepPoll; there may be many such pieces.
 inline constexpr int64_t kFewSteps = 1024;
 
-// B' as panels at `packed`.
+// Packs B' into panels at `packed`.
 template <QScheme kScheme>
 void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t first_panel, int64_t end_panel,
                   StopPoll& stop) {
@@ -69,17 +69,17 @@ void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t firs
   }
 }
 
-// What a weight has more than its panel holds.
+// The part of a weight that was cut from its panel.
 struct QRest {
   uint16_t step;
   uint8_t column;
   int8_t value;
 };
 
-// The packed B of kFitted: head, sums and panels, where each panel's rests end, rests.
+// The packed B of kFitted: head, sums and panels, the end of each panel's rests, rests.
 class FittedLayout {
  public:
-  static constexpr int64_t kMostSteps = int64_t{1} << 16;  // QRest::step
+  static constexpr int64_t kMostSteps = int64_t{1} << 16;  // the range of QRest::step
   struct Head {
     int32_t fits;
   };
@@ -95,11 +95,12 @@ class FittedLayout {
   int64_t most_rests;
 
  private:
-  // Pairs that do not fit: from here on kPairs is as fast.
+  // With at least so many pairs in a thousand that do not fit, kPairs is as fast.
   static constexpr int64_t kMostOfThousand = 25;
 };
 
-// Cuts the larger one of two neighbours that do not fit; what it lacks then, 0 where they fit.
+// Cuts the larger of two neighbouring weights that do not fit together. Returns the part that was cut, or 0 if they
+// fit.
 inline int cut_pair(int8_t* pair, int& larger) {
   constexpr int kLargest = 128;
   const int sum = pair[0] + pair[1];
@@ -110,8 +111,8 @@ inline int cut_pair(int8_t* pair, int& larger) {
   return rest;
 }
 
-// Cuts what does not fit from `panels` panels, one behind the other: `steps` times four weights of width_of(panel)
-// columns each. The number of rests, or -1 where there are more than `most`.
+// Cuts the weights that do not fit from `panels` contiguous panels of `steps` times width_of(panel) columns of four
+// weights. Returns the number of rests, or -1 if there are more than `most`.
 template <class WidthOf>
 int64_t cut_rests(int8_t* pair, int64_t panels, int64_t steps, const WidthOf& width_of, int32_t* ends, QRest* rests,
                   int64_t most, StopPoll& stop) {

@@ -1,6 +1,6 @@
 #pragma once
-// What becomes of the sums of a panel: what they still owe (see qgemm.cc) and the bias, then scales, rounding and the
-// type they leave in. Everything beside a panel is laid out once for all rows of it, as whole vectors.
+// Epilogue of a panel of 8-bit products: zero-point corrections (see qgemm.cc), bias, scale, rounding and conversion to
+// the type of C. Values per column are laid out as whole vectors once for all rows of the panel.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-// What a row of A brings to its sums.
+// The corrections that depend on the row of A.
 struct QRow {
-  uint32_t sum = 0;   // of a - a_zero, where columns have zero points
-  uint32_t zero = 0;  // that A' still has
+  uint32_t sum = 0;   // sum of a - a_zero, if columns have zero points
+  uint32_t zero = 0;  // zero point of A'
 };
 
 inline int32_t zero_at(const void* zeros, bool is_signed, int64_t i) {
@@ -21,7 +21,7 @@ inline int32_t zero_at(const void* zeros, bool is_signed, int64_t i) {
   return is_signed ? static_cast<const int8_t*>(zeros)[i] : static_cast<const uint8_t*>(zeros)[i];
 }
 
-// Whether a zero point of B' may be other than 0, so that rows have to be summed.
+// Whether a zero point of B' may differ from 0; then rows of A have to be summed.
 inline bool has_column_zeros(const QGemmShape& s, const void* b_zero) {
   if (s.b_zero_per_column && b_zero != nullptr) return true;
   return zero_at(b_zero, s.b_signed, 0) != (s.b_signed ? 0 : 128);
@@ -40,7 +40,8 @@ class QSettler {
     if (!epilogue.b_scale_per_column) set_scale(a_scale_);
   }
 
-  // The panel of `columns` columns from j on; `column_sums` of B', as many as a panel has.
+  // Begins a panel of `columns` columns, from column j on. `column_sums`: sums of the columns of B', padded to a whole
+  // panel.
   void panel(int64_t j, int64_t columns, const int32_t* column_sums) {
     j_ = j, columns_ = columns;
     column_sums_ = column_sums;
@@ -51,7 +52,7 @@ class QSettler {
     if (!epilogue_.a_scale_per_row && epilogue_.b_scale_per_column) set_scale(a_scale_);
   }
 
-  // Rows from i on of the panel; sums[row][kIntPanel].
+  // Writes `count` rows of the panel, from row i on; sums[row][kIntPanel].
   void rows(const int32_t* sums, const QRow* row, int64_t i, int64_t count) {
     for (int64_t r = 0; r < count; ++r, sums += kIntPanel) {
       const int64_t at = (i + r) * shape_.c_row + j_;
@@ -75,7 +76,7 @@ class QSettler {
     for (int64_t c = 0; c < columns_; ++c) zeros_[c] = zero_at(operands_.b_zero, shape_.b_signed, j_ + c) - flip;
   }
 
-  // The elements of the panel's columns, in `room` where they are fewer than a panel's.
+  // The values of the panel's columns; copied to `room` if the panel has fewer columns than a whole one.
   template <class T>
   const T* beside(const T* values, T* room) const {
     if (columns_ == kIntPanel) return values + j_;

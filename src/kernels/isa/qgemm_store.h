@@ -1,6 +1,6 @@
 #pragma once
-// How rows of sums leave: as they are, as floats, or rounded to bytes. A row is two vectors, of which the first so many
-// elements exist.
+// How rows of sums are stored: unchanged, as floats, or rounded to bytes. A row is two vectors, of which the first
+// `columns` elements exist.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ inline QSums load_sums(const int32_t* sums) {
   return {QInts::load(sums), QInts::load(sums + kIntLanes)};
 }
 
-// What the product of the scales is divided by.
+// The divisor of the product of scales.
 inline float folded_scale(const QGemmEpilogue& epilogue) {
   return epilogue.output > QGemmOutput::kScaled && !epilogue.divides ? *epilogue.c_scale : 1.f;
 }
@@ -39,7 +39,7 @@ class QStore {
         rounding_(epilogue.divides && epilogue.output > QGemmOutput::kScaled ? *epilogue.c_scale : 1.f, epilogue.c_zero,
                   epilogue.output == QGemmOutput::kInt8) {}
 
-  // `at`: where the row begins, in elements of c.
+  // `at`: index in c of the row's first element.
   void sums(const QSums& row, int64_t columns, void* c, int64_t at) const {
     put(row, columns, static_cast<int32_t*>(c) + at);
   }

@@ -1,9 +1,9 @@
 #pragma once
 // Register tiles of 8-bit products. Three schemes, all exact:
-//   kPairs   A as int16 with its zero point taken off, B as int8 widened on load; products of two steps are added in 32
-//            bits.
-//   kFitted  A as uint8, B as int8 of which neighbours fit together: vpmaddubsw adds the products of two steps in 16
-//            bits, which saturates nowhere if weights of one sign add up to at most 128 (255 * 128 < 2^15).
+//   kPairs   A as int16 with its zero point subtracted, B as int8, widened on load; products of two steps are added in
+//            32 bits.
+//   kFitted  A as uint8, B as int8 whose neighbours fit together: vpmaddubsw adds the products of two steps in 16 bits,
+//            which never saturates if weights of one sign add up to at most 128 (255 * 128 < 2^15).
 //   kQuads   the four-step product of VNNI: A as uint8, B as int8, sums in 32 bits without saturation.
 // Panels of B hold two vectors of columns: [step / kSteps][column][kSteps] bytes.
 
@@ -44,7 +44,7 @@ struct IntVector {
     const __m512i pairs = _mm512_maddubs_epi16(a.v, b.v);
     v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
   }
-  // Spelled as assembly because this file is compiled for processors without it too.
+  // Assembly, because this file is also compiled for processors without the instruction.
   void add_quads(IntVector a, IntVector b) { asm("vpdpbusd %2, %1, %0" : "+v"(v) : "v"(a.v), "v"(b.v)); }
 };
 
@@ -121,7 +121,7 @@ enum class QScheme { kPairs, kFitted, kQuads };
 
 #if defined(__AVX2__)
 
-// Whether this processor has kQuads.
+// Whether this processor supports kQuads.
 inline bool has_quads() {
 #if defined(__AVX512F__)
   return __builtin_cpu_supports("avx512vnni");
@@ -135,7 +135,7 @@ inline bool has_quads() {
 template <QScheme kScheme>
 inline constexpr int kIntSteps = kScheme == QScheme::kPairs ? 2 : 4;
 
-// As many rows as leave registers for two vectors of B, one of A and what products are made in.
+// As many rows as leave registers for two vectors of B, one of A and the products.
 template <QScheme kScheme>
 #if defined(__AVX512F__)
 inline constexpr int kIntRows = kScheme == QScheme::kQuads ? 12 : 8;
@@ -143,7 +143,7 @@ inline constexpr int kIntRows = kScheme == QScheme::kQuads ? 12 : 8;
 inline constexpr int kIntRows = 4;
 #endif
 
-// Templates over the vector, since not all of them have all schemes.
+// Templates over the vector type, because some vector types lack some schemes.
 template <QScheme kScheme, class V = IntVector>
 [[gnu::always_inline]] inline V load_step(const int8_t* b) {
   if constexpr (kScheme == QScheme::kPairs) {
@@ -153,7 +153,7 @@ template <QScheme kScheme, class V = IntVector>
   }
 }
 
-// Which side has the bytes without a sign, for kFitted and kQuads; the other one has weights.
+// For kFitted and kQuads: the operand whose bytes are unsigned. The other operand has the weights.
 enum class QSide { kRows, kPanels };
 
 template <QScheme kScheme, QSide kUnsigned, class V>
@@ -168,7 +168,7 @@ template <QScheme kScheme, QSide kUnsigned, class V>
   }
 }
 
-// kRows rows of A (four bytes a step, rows a_row bytes apart) by one panel; sums[row][kIntPanel].
+// Multiplies kRows rows of A (four bytes a step, rows a_row bytes apart) by one panel into sums[row][kIntPanel].
 template <QScheme kScheme, QSide kUnsigned, int kRows>
 void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, int32_t* sums) {
   constexpr int kBytes = kIntLanes * kIntSteps<kScheme>;

@@ -11,7 +11,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-// Scales or zero points beside a row: one, or one per element.
+// Scales or zero points of a row: one, or one per element.
 template <class T, size_t kStep>
 struct Beside {
   const T* values;
@@ -29,7 +29,7 @@ struct Beside {
   }
 };
 
-// Calls fn(Beside) for the step that the row has.
+// Calls fn(Beside) with the row's step as a compile-time constant.
 template <class T, class Fn>
 void with_step(const T* values, size_t step, Fn fn) {
   static constexpr T kNone{};
@@ -74,7 +74,7 @@ void round(const float* x, const int32_t* zero, size_t step, float low, float hi
     row_loop<float, false>(n, loader(x, zeros), [=](size_t i, auto in) {
       using V = decltype(in.x);
       const V z = convert_lanes<float>(in.beside), least = V(low) - z, most = V(high) - z;
-      V v = select(in.x >= least, in.x, least);  // NaN goes to the lowest
+      V v = select(in.x >= least, in.x, least);  // NaN gives `low`
       v = select(v <= most, v, most);
       v = (v + V(kRound)) - V(kRound);
       (convert_lanes<int32_t>(v) + in.beside).store(out + i);

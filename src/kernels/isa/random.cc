@@ -19,7 +19,7 @@ constexpr int kBlocks = kFullLanes<uint64_t>;
 constexpr int kGroupBlocks = 8;
 constexpr int kRounds = 10;
 
-// One word of each block, in the low half of a lane. What the upper half has does not count.
+// One word of each block, in the low half of a lane. The upper half is ignored.
 using Words = Vec<uint64_t, kBlocks>;
 
 TREADLE_ALWAYS_INLINE Words product(Words a, Words b) {
@@ -42,7 +42,8 @@ class Generator {
     for (int i = 0; i < kBlocks; ++i) steps_.v[i] = static_cast<uint64_t>(i);
   }
 
-  // Of kBlocks blocks from `index` on: words 0 (low) and 1 (high) of each, words 2 and 3.
+  // The words of kBlocks blocks, from block `index` on. `first`: words 0 (low) and 1 (high) of each block; `second`:
+  // words 2 and 3.
   struct Halves {
     Words first, second;
   };
@@ -67,7 +68,7 @@ class Generator {
   Words key0_, key1_, word2_, word3_, steps_;
 };
 
-// ---- What is made of its bits
+// ---- From bits to numbers
 
 template <class T>
 using Lanes = Vec<T, kFullLanes<T>>;
@@ -98,7 +99,7 @@ TREADLE_ALWAYS_INLINE V polynomial(V x, const typename V::Scalar (&coefficients)
   return sum;
 }
 
-// Bits that a uniform number takes on its way to a logarithm.
+// The number of bits of a uniform number of which a logarithm is taken.
 template <class T>
 constexpr int kUnitBits = sizeof(T) == sizeof(float) ? 32 : 53;
 
@@ -108,8 +109,8 @@ TREADLE_ALWAYS_INLINE auto signed_lanes(Bits<T> x) {
   return V::of(__builtin_bit_cast(typename V::Native, x.v));
 }
 
-// Of whole numbers below 2^31 (float) or 2^53 (double): AVX2 converts signed numbers of 32 bits, unsigned ones of 64
-// bits in fewer steps.
+// Converts whole numbers below 2^31 (float) or 2^53 (double). AVX2 converts signed 32-bit numbers, and unsigned 64-bit
+// numbers in fewer steps than signed ones.
 template <class T>
 TREADLE_ALWAYS_INLINE Lanes<T> to_float(Bits<T> x) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -119,7 +120,7 @@ TREADLE_ALWAYS_INLINE Lanes<T> to_float(Bits<T> x) {
   }
 }
 
-// -2 ln(u) for u = (x + 1/2) / 2^kUnitBits. Both small u and small 1 - u keep all their bits.
+// -2 ln(u) for u = (x + 1/2) / 2^kUnitBits. All bits count for both small u and small 1 - u.
 template <class T>
 TREADLE_ALWAYS_INLINE Lanes<T> squared_radius(Bits<T> x) {
   using V = Lanes<T>;
@@ -144,7 +145,7 @@ TREADLE_ALWAYS_INLINE Lanes<T> squared_radius(Bits<T> x) {
   return V(T(-2)) * (e * V(C::kLn2High) + (f - (half_square - (tail + e * V(C::kLn2Low)))));
 }
 
-// An angle within an eighth of a turn of 0, from all bits of x but the two highest.
+// An angle within an eighth of a turn of 0, made from all bits of x except the two highest.
 template <class T>
 TREADLE_ALWAYS_INLINE Lanes<T> eighth_turn(Bits<T> x) {
   using V = Lanes<T>;
@@ -156,8 +157,8 @@ TREADLE_ALWAYS_INLINE Lanes<T> eighth_turn(Bits<T> x) {
   }
 }
 
-// Two independent normal numbers of uniform bits (Box and Muller). The point at the angle is put into one of the four
-// quarters of the circle by its sign and by exchanging its coordinates.
+// Two independent normal numbers made from uniform bits (Box and Muller). A sign and an exchange of coordinates put the
+// point at the angle into one of the four quarters of the circle.
 template <class T>
 TREADLE_ALWAYS_INLINE Pair<Lanes<T>> normals(Bits<T> x, Bits<T> y) {
   using V = Lanes<T>;

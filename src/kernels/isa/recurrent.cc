@@ -11,13 +11,12 @@ using functions::Tanh;
 using math::sigmoid_divisor;
 using math::tanh_fraction;
 
-// A step goes over a stretch of a row in several passes, each with one function, results in between in the first-level
-// cache: a pass is short enough that a processor works on several vectors at a time, which it does not where all
-// functions of a step stand in one loop. Sigmoids and tanhs stay fractions until they meet, so that one division serves
-// two of them.
+// A step goes over a stretch of a row in several passes, one function each; intermediate results stay in first-level
+// cache. A short pass lets the processor work on several vectors at a time, which a loop with all functions of a step
+// does not. Sigmoids and tanhs stay fractions until they are combined, so one division serves two functions.
 constexpr size_t kStretch = 128;
 
-// fn(first, count) over stretches of a row; a short rest belongs to the stretch before it.
+// Calls fn(first, count) over stretches of a row; a short rest belongs to the stretch before it.
 template <class Fn>
 TREADLE_ALWAYS_INLINE void over_stretches(size_t hidden, Fn fn) {
   for (size_t first = 0; first < hidden;) {
@@ -36,7 +35,7 @@ struct Three {
   V a, b, c;
 };
 
-// out[k] = eval(a[k]), or of what lies in two or three rows at k. A row may be written in place.
+// out[k] = eval(a[k]), or eval of the elements k of two or three rows. `out` may be one of the rows.
 template <class T, class Eval>
 TREADLE_ALWAYS_INLINE void pass(size_t count, T* out, Eval eval, const T* a) {
   row_loop<T, false>(
@@ -64,7 +63,7 @@ TREADLE_ALWAYS_INLINE void pass(size_t count, T* out, Eval eval, const T* a, con
       [=](size_t k, auto x) { eval(x.a, x.b, x.c).store(out + k); });
 }
 
-// What is read of a row before anything is written.
+// The values that are read from a row before any is written.
 template <class V>
 struct GruLanes {
   V x, u, candidate, u_candidate;

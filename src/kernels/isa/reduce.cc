@@ -16,8 +16,8 @@ constexpr bool takes_shift(Term term) {
   return term == Term::kExp || term == Term::kCenteredSquare;
 }
 
-// e^x, the bits of math::exp, for who asks about numbers up to 0: of those most have a normal result, to which one
-// factor is enough.
+// e^x with the bits of math::exp, for callers whose numbers are mostly at most 0: most of these have a normal result,
+// for which one factor is enough.
 template <class V>
 TREADLE_ALWAYS_INLINE V exp_up_to_zero(V x) {
   if (any(!(x <= V(0)) | (x < V(math::Coefficients<typename V::Scalar>::kNearExpLow)))) [[unlikely]]
@@ -26,7 +26,7 @@ TREADLE_ALWAYS_INLINE V exp_up_to_zero(V x) {
   return multiply_add(scale, tail, scale);
 }
 
-// What an element contributes.
+// The term that an element contributes.
 template <Term kTerm, class V>
 TREADLE_ALWAYS_INLINE V term_of(V x, [[maybe_unused]] V shift) {
   if constexpr (kTerm == Term::kAbs) {
@@ -48,7 +48,7 @@ TREADLE_ALWAYS_INLINE void combine_into(Wide<T>& accumulator, T value) {
   accumulator = combine<kTerm>(V::of(accumulator), V::of(static_cast<Wide<T>>(value))).v;
 }
 
-// The same for N accumulators.
+// combine_into for N accumulators.
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE void combine_into(Wide<T>* accumulators, Vec<T, N> values) {
   if constexpr (N == 1) {
@@ -65,7 +65,7 @@ TREADLE_ALWAYS_INLINE void combine_into(Wide<T>* accumulators, Vec<T, N> values)
   }
 }
 
-// Whether the order of elements, and how wide they are added up, is of no meaning.
+// Whether neither the order of elements nor the width of accumulators matters.
 template <class T>
 constexpr bool is_extreme_of_integers(Term term) {
   return std::is_integral_v<T> && (term == Term::kMax || term == Term::kMin);
@@ -78,10 +78,10 @@ void exp_block(const T* x, T shift, T* y, size_t n) {
       [y, shift](size_t i, auto v) { exp_up_to_zero(v - decltype(v)(shift)).store(y + i); });
 }
 
-// 1 <= n <= kReduceBlock floats, or integers whose extreme is asked for.
+// Combines 1 <= n <= kReduceBlock floats, or integers if their extreme is wanted.
 template <Term kTerm, class T>
 T reduce_block(const T* x, size_t n, T shift) {
-  if constexpr (kTerm == Term::kExp) {  // twice over the block: exponentials that nobody waits for overlap
+  if constexpr (kTerm == Term::kExp) {  // two passes over the block, so that independent exponentials overlap
     T exponentials[kReduceBlock];
     exp_block(x, shift, exponentials, n);
     return reduce_block<Term::kSum>(exponentials, n, T(0));
@@ -91,8 +91,8 @@ T reduce_block(const T* x, size_t n, T shift) {
       [&](size_t k) { return term_of<kTerm>(Vec<T, 1>::of(x[k]), Vec<T, 1>::of(shift)); });
 }
 
-// So many floats of a block are multiplied in lanes, which are the same for every instruction set; fewer one after the
-// other, as native code multiplies them (jit/lane_maths.cc), whose rows are shorter.
+// From so many floats on, a block is multiplied in lanes, whose number is the same for every instruction set. Fewer
+// floats are multiplied one after the other, as in native code (jit/lane_maths.cc), whose rows are shorter.
 constexpr size_t kLeastInLanes = 384;
 
 template <class T>
@@ -152,7 +152,7 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
     const auto at = [&](size_t row, size_t k) { return term_of<kTerm>(Vec<T, N>::load(x + row * n + k), {}); };
     combine_short_rows<kTerm, T>(n, at).store(results + r);
   }
-  // A vector that begins with the last of the rows may end behind it, but not behind the last row of all.
+  // The last vector of a row may reach into the rows behind it, but not behind the last row.
   for (; n > 1 && n < N && (r + N - 1) * n + N <= rows * n; r += N, x += N * n) {
     const auto row = [&](size_t i) { return term_of<kTerm>(Vec<T, N>::load(x + i * n), {}); };
     combine_shortest_rows<kTerm, T>(n, row).store(results + r);
@@ -160,7 +160,7 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
   for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
 
-// Short rows some at a time, since each of their products waits for the one before.
+// Multiplies several short rows at a time, since each product within a row waits for the one before.
 template <class T>
 void multiply_rows(const void* in, size_t rows, size_t n, void* out) {
   constexpr size_t kRows = 8;
@@ -180,7 +180,7 @@ void multiply_rows(const void* in, size_t rows, size_t n, void* out) {
   }
 }
 
-// kVectors of N columns side by side: rows that lie far apart are read by whole cache lines.
+// Reduces kVectors of N columns side by side, so that rows that are far apart are read by whole cache lines.
 template <Term kTerm, class T, int N, int kVectors>
 TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
                                                const T* shift_at) {
@@ -232,7 +232,7 @@ void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns,
   }
 }
 
-// The place of the extreme among n >= N floats: first its value, then where it is. A NaN is its own extreme.
+// The index of the extreme among n >= N floats: first finds its value, then its index. A NaN is the extreme.
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE size_t extreme_of(const T* x, size_t n, bool select_last) {
   using V = Vec<T, N>;
@@ -277,7 +277,7 @@ void extreme_rows(const void* in, size_t rows, size_t n, int64_t* out, bool sele
   }
 }
 
-// Whether a value takes the place of the extreme so far; a NaN does, of anything else.
+// Whether a value replaces the extreme so far. NaN replaces any number.
 template <Term kTerm, bool kEqualToo, class V>
 TREADLE_ALWAYS_INLINE auto beats(V value, V best) {
   const auto is_nan = value != value;
@@ -288,7 +288,7 @@ TREADLE_ALWAYS_INLINE auto beats(V value, V best) {
   }
 }
 
-// As ReduceTable::extreme_columns, of kVectors of N columns; `rows` fits a signed integer as wide as an element.
+// As ReduceTable::extreme_columns, for kVectors of N columns. `rows` must fit a signed integer as wide as an element.
 template <Term kTerm, bool kEqualToo, int N, int kVectors, class T>
 TREADLE_ALWAYS_INLINE void extreme_column_block(const T* x, size_t stride, size_t rows, int64_t first, T* best,
                                                 int64_t* out) {
@@ -319,7 +319,7 @@ TREADLE_ALWAYS_INLINE void extreme_column_block(const T* x, size_t stride, size_
 
 template <Term kTerm, bool kEqualToo, class T>
 void extreme_columns_of(const T* x, size_t stride, size_t rows, size_t columns, int64_t first, T* best, int64_t* out) {
-  constexpr size_t kMostRows = size_t{1} << 30;  // of which places are counted in 32 bits
+  constexpr size_t kMostRows = size_t{1} << 30;  // so that row numbers fit in 32 bits
   for (size_t count; rows > 0; rows -= count, first += static_cast<int64_t>(count), x += count * stride) {
     count = std::min(rows, kMostRows);
     size_t c = 0;
@@ -396,7 +396,7 @@ TREADLE_ALWAYS_INLINE void map_row(const T* x, T* y, size_t n, F fn) {
 
 template <class T, bool kLog>
 void softmax_rows(const void* in, void* out, size_t rows, size_t n) {
-  constexpr size_t kRows = 16, kElements = 1024;  // at once, whose logarithms and quotients do not wait for each other
+  constexpr size_t kRows = 16, kElements = 1024;  // processed together, so that their logarithms and quotients overlap
   const size_t at_once = std::clamp(kElements / n, size_t{1}, kRows);
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);

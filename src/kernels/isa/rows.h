@@ -1,9 +1,9 @@
 #pragma once
-// Turns the definitions of elementwise_functions.h into row functions.
+// Makes row functions of the definitions in elementwise_functions.h.
 //
-// A row of n elements runs at full vector width when n allows it, at 16 bytes when it allows that, else one by one. The
-// last vector of a row ends at the row's end and may overlap the one before it; its inputs are read before anything is
-// written, so that a row may be computed in place.
+// A row of n elements runs in full vectors if n is at least one vector, in vectors of 16 bytes if n is at least one of
+// those, otherwise one by one. The last vector of a row ends at the row's end and may overlap the one before. Its
+// inputs are read before anything is written, so a row may be computed in place.
 
 #include <utility>
 
@@ -64,7 +64,7 @@ concept InTwoPasses = requires(Vec<T, 1> v) {
   Op::second(v, v);
 };
 
-// A stretch of the row at a time, what the first pass makes in the first-level cache; x may be `out`.
+// Computes a stretch of the row at a time. The results of the first pass stay in first-level cache. x may be `out`.
 template <class Op, class T>
 void run_two_passes(const T* x, T* out, size_t n) {
   constexpr size_t kStretch = 256;
@@ -155,7 +155,7 @@ struct BinaryRow {
   static uint32_t by_element(const T* x, const T* y, T* out, size_t n) {
     uint32_t error = kOk;
     if (n == 0) return error;
-    const T first_x = *x;  // the scalar may lie in the output
+    const T first_x = *x;  // the output may overwrite the scalar
     const T first_y = *y;
     for (size_t i = 0; i < n; ++i) {
       out[i] = Op::template integer<T>(kForm == Form::kScalarVector ? first_x : x[i],

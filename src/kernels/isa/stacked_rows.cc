@@ -13,7 +13,7 @@ StackedRowsRun stacked_rows(ComputeType type);
 
 namespace {
 
-// kMatrices times kVectors vectors of sums, the last of which has `last_lanes` lanes if kTail.
+// kVectors vectors of sums for each of kMatrices matrices. If kTail, the last vector has `last_lanes` lanes.
 template <class T, int kMatrices, int kVectors, bool kTail>
 void sums(const StackedRows& s, const T* a, const T* b, T* c, int last_lanes) {
   using L = Lanes<T>;
@@ -46,8 +46,8 @@ void sums(const StackedRows& s, const T* a, const T* b, T* c, int last_lanes) {
   });
 }
 
-// `columns` columns, as many as kVectors vectors have or a part of the last one less, of all matrices: kMatrices at a
-// time, then half as many.
+// Computes `columns` columns of all matrices: kMatrices matrices at a time, then half as many, and so on. kVectors
+// vectors hold the columns; the last vector may be partly filled.
 template <class T, int kMatrices, int kVectors>
 void all_matrices(const StackedRows& s, int64_t count, const T* a, const T* b, T* c, int64_t columns) {
   constexpr int kLanes = Lanes<T>::kCount;
@@ -60,7 +60,7 @@ void all_matrices(const StackedRows& s, int64_t count, const T* a, const T* b, T
   if constexpr (kMatrices > 1) all_matrices<T, kMatrices / 2, kVectors>(s, count, a, b, c, columns);
 }
 
-// Eight sums at a time hide what an addition takes.
+// Eight sums at a time hide the latency of additions.
 template <class T>
 void run_rows(const StackedRows& s, const void* a_begin, const void* b_begin, void* c_begin) {
   constexpr int64_t kLanes = Lanes<T>::kCount;

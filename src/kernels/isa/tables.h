@@ -1,5 +1,5 @@
 #pragma once
-// The table of one instruction set, and the functions by which each source of isa/ fills in its part.
+// The kernel table of one instruction set, and the functions with which each source of isa/ fills in its part.
 
 #include "base/cpu.h"
 #include "kernels/chain.h"
@@ -15,13 +15,13 @@ struct KernelTable {
   ElementwiseRows elementwise[kElementwiseOpCount][kComputeTypeCount];
   WhereRow where[kWidthCount];  // by log2 of the width
 
-  ConvertRow load[kElementTypeCount];   // storage -> its compute type; null where they are the same
-  ConvertRow store[kElementTypeCount];  // compute type -> storage, float8 saturating, float8e8m0 rounding up
+  ConvertRow load[kElementTypeCount];               // storage -> its compute type; null where they are the same
+  ConvertRow store[kElementTypeCount];              // compute type -> storage; float8 saturates, float8e8m0 rounds up
   ConvertRow store_unsaturated[kElementTypeCount];  // float8 only
   ConvertRow store_e8m0[2][3];                      // [saturate][E8m0Rounding]
   ConvertRow cast[kComputeTypeCount][kComputeTypeCount];
-  ConvertRow direct[kElementTypeCount][kElementTypeCount];  // of more than one step at once; most are null
-  ConvertRow f64_to_f32_odd;  // rounds to odd, so that a second rounding to a narrower float is right
+  ConvertRow direct[kElementTypeCount][kElementTypeCount];  // conversions of several steps in one; most are null
+  ConvertRow f64_to_f32_odd;  // rounds to odd, so that rounding again to a narrower float is correct
   ConvertRow complex64_to_128;
   ConvertRow complex128_to_64;
 

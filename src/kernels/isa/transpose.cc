@@ -11,7 +11,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-// Elements of 16 bytes: as many columns of as many elements become rows.
+// The side of a square whose rows have 16 bytes.
 template <class T>
 inline constexpr int kSquare = static_cast<int>(16 / sizeof(T));
 
@@ -25,8 +25,8 @@ V interleaved(V a, V b, std::index_sequence<kLane...>) {
   return __builtin_shufflevector(a, b, (kFirst + kLane / 2 + kLane % 2 * kLanes)...);
 }
 
-// Each step interleaves the rows of the first half with those of the second. A function for each, so that all of it is
-// unrolled.
+// Each step interleaves the rows of the first half with the rows of the second half. Each step is a function of its
+// own, so that all of them are unrolled.
 template <class T, int kStep = 1>
 [[gnu::always_inline]] inline void transpose_square(const SquareRow<T>* rows, SquareRow<T>* out) {
   constexpr int N = kSquare<T>;
@@ -51,7 +51,7 @@ void transpose_square(const std::byte* in, int64_t in_stride, std::byte* out, in
   for (int i = 0; i < kSquare<T>; ++i) std::memcpy(out + i * out_stride, &rows[i], sizeof rows[i]);
 }
 
-// As transpose(), of what fits first-level cache: by squares, of which the last may overlap the ones before.
+// transpose() of a block that fits first-level cache, by squares. The last square may overlap the squares before it.
 template <class T>
 void transpose_block(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
                      int64_t columns) {
@@ -75,8 +75,8 @@ void transpose_block(const std::byte* in, int64_t in_stride, std::byte* out, int
   }
 }
 
-// As transpose(), of three columns that become rows of three behind each other (channels come last): what is stored
-// behind a row is overwritten by the next one. Returns how many rows are done.
+// transpose() of three columns into contiguous rows of three (channels last). A store may write behind its row; the
+// next row overwrites that. Returns the number of rows done.
 int64_t join_three(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
   int64_t r = 0;
   for (; r + 4 < rows; r += 4, in += 16, out += 48) {
@@ -88,7 +88,7 @@ int64_t join_three(const std::byte* in, int64_t in_stride, std::byte* out, int64
   return r;
 }
 
-// The opposite: columns of three behind each other become three rows. Returns how many columns are done.
+// The inverse: contiguous columns of three become three rows. Returns the number of columns done.
 int64_t part_three(const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
   int64_t c = 0;
   for (; c + 4 < columns; c += 4, in += 48, out += 16) {
@@ -100,13 +100,13 @@ int64_t part_three(const std::byte* in, std::byte* out, int64_t out_stride, int6
   return c;
 }
 
-// Of the elements of a and b, one behind the other: every second from kFirst on.
+// Every second element of a followed by b, from kFirst on.
 template <int kFirst, class V, size_t... kLane>
 V every_second(V a, V b, std::index_sequence<kLane...>) {
   return __builtin_shufflevector(a, b, (2 * kLane + kFirst)...);
 }
 
-// As transpose(), of two columns that become rows of two behind each other. Returns how many rows are done.
+// transpose() of two columns into contiguous rows of two. Returns the number of rows done.
 template <class T>
 int64_t join_two(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
   constexpr int64_t N = kSquare<T>;
@@ -122,7 +122,7 @@ int64_t join_two(const std::byte* in, int64_t in_stride, std::byte* out, int64_t
   return r;
 }
 
-// The opposite: columns of two behind each other become two rows. Returns how many columns are done.
+// The inverse: contiguous columns of two become two rows. Returns the number of columns done.
 template <class T>
 int64_t part_two(const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
   constexpr int64_t N = kSquare<T>;
@@ -140,7 +140,7 @@ int64_t part_two(const std::byte* in, std::byte* out, int64_t out_stride, int64_
 
 #if defined(__AVX2__)
 
-// Of the elements of a, b and c, one behind the other: every third from kFirst on.
+// Every third element of a followed by b and c, from kFirst on.
 template <int kFirst, class V, size_t... kLane>
 V every_third(V a, V b, V c, std::index_sequence<kLane...>) {
   constexpr size_t kLanes = sizeof...(kLane);
@@ -159,7 +159,7 @@ V by_turns(V a, V b, V c, std::index_sequence<kLane...>) {
   return __builtin_shufflevector(low, c, (whose(kLane) < 2 ? kLane : kLanes + at(kLane))...);
 }
 
-// As join_three() and part_three(), of narrower elements.
+// join_three() and part_three() for narrower elements.
 template <class T>
 int64_t join_narrow(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
   constexpr int64_t N = kSquare<T>;
@@ -194,7 +194,8 @@ int64_t part_narrow(const std::byte* in, std::byte* out, int64_t out_stride, int
 
 #endif
 
-// How many rows of so many elements behind each other, or columns, are done by vectors.
+// join() and part() use vectors for rows or columns of two or three contiguous elements. They return the number of rows
+// or columns done.
 template <class T>
 int64_t join(int64_t elements, const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
   if constexpr (sizeof(T) <= 8) {
@@ -221,7 +222,7 @@ int64_t part(int64_t elements, const std::byte* in, std::byte* out, int64_t out_
   return 0;
 }
 
-// By blocks, so that both sides stay in cache.
+// Transposes block by block, so that both sides stay in cache.
 template <class T>
 void transpose_of(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
                   int64_t columns) {
@@ -234,7 +235,7 @@ void transpose_of(const std::byte* in, int64_t in_stride, std::byte* out, int64_
     const int64_t done = part<T>(rows, in, out, out_stride, columns);
     in += done * in_stride, out += done * kWidth, columns -= done;
   }
-  // The last block reaches back where it would be smaller than a square.
+  // The last block overlaps the one before if it would be smaller than a square.
   const auto start_of = [](int64_t at, int64_t size) {
     return size - at < kSquare<T> && size >= kSquare<T> ? size - kSquare<T> : at;
   };

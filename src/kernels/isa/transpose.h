@@ -1,6 +1,6 @@
 #pragma once
-// Transposing matrices of elements of any width, once per instruction set: registers hold squares of elements, and an
-// instruction set with three operands does without copies of them.
+// Transposing matrices of elements of any width, compiled once per instruction set: registers hold squares of elements,
+// and instructions with three operands save copies of registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace treadle::kernels {
 
-// in: [columns][rows] with rows dense; out: [rows][columns] with columns dense. Strides in bytes; `width`: of an
-// element.
+// `in`: [columns][rows] with contiguous rows. `out`: [rows][columns] with contiguous columns. Strides are in bytes;
+// `width`: bytes of an element.
 TREADLE_IN_EACH_ISA(void transpose(size_t width, const std::byte* in, int64_t in_stride, std::byte* out,
                                    int64_t out_stride, int64_t rows, int64_t columns);)
 

@@ -3,8 +3,8 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-// f(0), ..., f(kCount - 1), each spelled out, so that arrays indexed by the argument become registers. A loop that is
-// unrolled makes the same code as a call for each index, in a third of the compiler's time.
+// Calls f(0), ..., f(kCount - 1). The calls are unrolled, so arrays indexed by the argument become registers. The code
+// is the same as with a call written for each index, and takes a third of the compiler's time.
 template <int kCount, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
   static_assert(kCount <= 64);

@@ -1,6 +1,6 @@
 #pragma once
-// Values that the maths of elementwise_math.h is written over: Vec<T, N> is N lanes of T, Vec<T, 1> a plain scalar.
-// Both do the same IEEE operations, so a lane's result doesn't depend on the width it was computed at.
+// The values over which elementwise_math.h is written: Vec<T, N> is N lanes of T, Vec<T, 1> a scalar. Both do the same
+// IEEE operations, so a lane's result does not depend on the vector's width.
 //
 // Included by sources in isa/ only, which are compiled once per instruction set.
 
@@ -53,7 +53,7 @@ struct SizedInt<8> {
   using Unsigned = uint64_t;
 };
 
-// The outcome of a comparison of N lanes of so many bytes: a bool, or all ones per lane that holds.
+// The result of comparing N lanes of kBytes bytes: a bool, or all ones in each lane where the comparison holds.
 template <size_t kBytes, int N>
 struct Mask {
   using Lane = std::conditional_t<N == 1, bool, typename SizedInt<kBytes>::Signed>;
@@ -78,13 +78,13 @@ struct Vec {
   using M = Mask<sizeof(T), N>;
   using Bits = Vec<typename SizedInt<sizeof(T)>::Unsigned, N>;
   static constexpr int kLanes = N;
-  // Integers add, subtract and multiply as unsigned ones, so that overflow wraps.
+  // Integers are added, subtracted and multiplied as unsigned ones, so that overflow wraps.
   using Wrapping = std::conditional_t<std::is_integral_v<T>,
                                       typename NativeVector<typename SizedInt<sizeof(T)>::Unsigned, N>::type, Native>;
   Native v;
 
   Vec() = default;
-  TREADLE_ALWAYS_INLINE explicit Vec(T scalar) : v(scalar - Native{}) {}  // -0.0 stays -0.0
+  TREADLE_ALWAYS_INLINE explicit Vec(T scalar) : v(scalar - Native{}) {}  // x - 0 keeps -0.0
   TREADLE_ALWAYS_INLINE static Vec of(Native native) {
     Vec x;
     x.v = native;
@@ -211,7 +211,7 @@ TREADLE_LANE_FUNCTION(round_even, rint, rint)
 TREADLE_LANE_FUNCTION(sqrt, sqrt, sqrt)
 #undef TREADLE_LANE_FUNCTION
 
-// a b + c, rounded once where the instruction set can.
+// a b + c, rounded once if the instruction set has fused operations.
 template <class T, int N>
 TREADLE_ALWAYS_INLINE Vec<T, N> multiply_add(Vec<T, N> a, Vec<T, N> b, Vec<T, N> c) {
 #if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)

@@ -1,5 +1,5 @@
 #pragma once
-// The size of a vector register of the instruction set that this is compiled for.
+// The size of a vector register of the instruction set for which this file is compiled.
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
