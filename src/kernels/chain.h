@@ -58,11 +58,10 @@ struct ChainTable {
   // A KernelFn: `steps` is the first ChainStep of a list that ends with `end`. Cannot fail.
   uint32_t (*run)(const void* steps, void* const* table, const uint32_t*) = nullptr;
   ChainForms (*operation)(ElementwiseOp op, ComputeType type, ChainShape shape) = nullptr;
-  ChainForms (*where)(ComputeType type, ChainShape shape) = nullptr;  // in `first`, the condition is the result of the
-                                                                      // step before
+  ChainForms (*where)(ComputeType type, ChainShape shape) = nullptr;  // in `first`, the condition comes from the step
+                                                                      // before
   ChainFn (*splat)(size_t width, ChainShape shape) = nullptr;         // copies one element to all elements
-  ChainFn load = nullptr;  // copies `detail` (a number) bytes into memory of whole vectors, and clears the rest of that
-                           // memory
+  ChainFn load = nullptr;   // copies `detail` (a number) bytes into memory of whole vectors, and clears its rest
   ChainFn store = nullptr;  // copies `detail` bytes back
   ChainFn call = nullptr;   // `detail`: a ChainCall; the next step cannot take the result of the step before the call
   ChainFn end = nullptr;

@@ -32,8 +32,7 @@ struct ConvShape {
 struct ConvLayouts {
   bool x = false, y = false;
   bool apart = false;     // x and y may have different layouts
-  bool in_lanes = false;  // with channels last, lanes hold channels; otherwise the kernel transposes an operand whose
-                          // channels come first during the run
+  bool in_lanes = false;  // with channels last, lanes hold channels; otherwise the kernel transposes in each run
 };
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape);
 
@@ -59,8 +58,7 @@ using ConvTable = void (*)(const ConvPlan& plan, void* table);
 struct ConvPlan {
   ConvShape shape;
   std::string_view method;   // name of the method
-  std::string_view packing;  // plans that agree in packing, channels, groups and kernel sizes have the same packed
-                             // weights
+  std::string_view packing;  // plans that agree in it, in channels, groups and kernel sizes pack weights alike
   ComputeType type = ComputeType::kF32;  // kF32 or kF64
   Clamp clamp{-__builtin_inff(), __builtin_inff()};
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split

@@ -60,8 +60,7 @@ struct Coefficients<float> {
   // pi/2 in three parts, the first two short enough for exact multiples up to kTurnLimit
   static constexpr float kHalfPi[] = {0x1.92p0f, 0x1.fb4p-12f, 7.54978995489188e-8f};
   static constexpr float kTurnLimit = 8192.0f;
-  static constexpr float kHalfPiRest = -1.715124451e-15f;  // the remainder of pi/2 behind the parts; tan needs it near
-                                                           // its poles
+  static constexpr float kHalfPiRest = -1.715124451e-15f;  // pi/2 minus the parts; tan needs it near poles
   static constexpr float kTanLimit = 512.0f;
   // (sin(r)/r - 1)/r^2 and (cos(r) - 1 + r^2/2)/r^4 over r^2, for |r| <= pi/4
   static constexpr float kSin[] = {-0.1666666664f, 0.008333329382f, -0.0001983933206f, 2.718276016e-6f};

@@ -66,9 +66,8 @@ struct Fold {
 // A fold with its numbers.
 struct Bank {
   Fold fold;
-  std::vector<int32_t> order;   // filters by list
-  std::vector<double> factors;  // for each split and channel: the factors of the first partners, then the factors of
-                                // the second partners
+  std::vector<int32_t> order;                // filters by list
+  std::vector<double> factors;               // per split and channel: of the first partners, then of the second ones
   std::vector<std::vector<double>> weights;  // weights of filter order[i]: channels * length of its list
 };
 

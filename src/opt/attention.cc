@@ -1,6 +1,6 @@
-// Softmax(mask(scale · A B)) V, as exporters write attention, becomes one node, which never has the scores of all rows
-// in memory. mask: what is added to scores (Add), and other numbers in their place (Where), in any order. Only where
-// rows are many: few of them take a moment, and their scores stay in a cache anyway.
+// Softmax(mask(scale · A B)) V, the form in which exporters write attention, becomes one node, which never holds the
+// scores of all rows in memory. mask: addends of the scores (Add) and replacements of scores (Where), in any order.
+// Only for many rows: few rows are computed quickly, and their scores stay in a cache.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -28,7 +28,7 @@ bool is_product(const ir::Node& node) {
   return (is(node, "MatMul") || is(node, "PermutedMatMul", "treadle")) && !node.attributes.has(kHalfWeights);
 }
 
-// Sizes of an input of a product in the order in which they are read; none where one is not known.
+// Sizes of an input of a product in the order in which the product reads them; none if a size is unknown.
 std::optional<Dims> sizes_read(const ir::Node& product, size_t i) {
   const Type& type = product.inputs[i]->type;
   if (!type.has_shape || type.element != ElementType::kFloat) return std::nullopt;
@@ -59,12 +59,12 @@ class Fusion {
     ir::Value* value;
     float factor;
   };
-  // From the softmax back to the product of the scores.
+  // The nodes from the softmax back to the product that makes the scores.
   struct Path {
     const ir::Node* scores = nullptr;
     float scale = 1;
-    std::vector<const ir::Node*> masks;  // the last one first
-    std::vector<size_t> places;          // which input of each of them the scores are
+    std::vector<const ir::Node*> masks;  // the mask nearest to the softmax first
+    std::vector<size_t> places;          // for each mask, the index of the input that has the scores
   };
 
   bool follow(const ir::Node& sums, const ir::Value* v, Path& path) const {
@@ -93,7 +93,7 @@ class Fusion {
     return false;
   }
 
-  // Whether the node's other inputs spread over input `i`, all sizes known.
+  // Whether the node's other inputs broadcast to input `i`; all sizes must be known.
   static bool masks(const ir::Node& node, size_t i) {
     const Type& type = node.inputs[i]->type;
     if (!type.has_shape || type.element != ElementType::kFloat) return false;
@@ -110,7 +110,7 @@ class Fusion {
     });
   }
 
-  // The node that makes `v` for one reader beside `node`.
+  // The node in the region of `node` that makes `v` for one reader.
   const ir::Node* maker(const ir::Node& node, const ir::Value* v) const {
     const ir::Node* made = v->producer;
     return made && made->parent == node.parent && uses_.once(v) ? made : nullptr;
@@ -123,7 +123,7 @@ class Fusion {
     return axis.ok() && axis.value() == type.rank() - 1;
   }
 
-  // Mul by a number, or Div by one whose inverse is exact.
+  // A Mul by a number, or a Div by a number whose inverse is exact.
   static std::optional<Scaled> take_scale(const ir::Node& node) {
     const bool divides = is(node, "Div");
     if (!divides && !is(node, "Mul")) return std::nullopt;

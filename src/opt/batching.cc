@@ -1,14 +1,14 @@
-// Of the body of a Scan, the products with weights (convolutions are such) that depend on the time step's inputs alone:
-// x_t W for every t is one product of [T, K] and W. They leave the body, with the nodes in front of them that lead
-// there from scan inputs, and those behind them that make no more than they read (a bias, a pool); what the rest of the
-// body reads of them becomes a scan input.
+// Products with weights in the body of a Scan (convolutions included) whose other operand depends only on the
+// iteration's inputs: x_t W for every t is one product of [T, K] and W. They move in front of the loop, together with
+// the nodes that lead to them from scan inputs, and with the nodes behind them whose results are no larger than their
+// operands (a bias, a pool). Values that the rest of the body reads from the moved nodes become scan inputs.
 //
 //   Scan(h0, X; h, x: g = x W + b; h' = tanh(g + h R))   becomes   G = X W + b; Scan(h0, G; h, g: h' = tanh(g + h R))
 //
-// It pays for products and convolutions only: their weights are read once, not once a step. Everything else would trade
-// a pass over registers for one over memory. So would products of a row with few weights where the loop is native code:
-// it writes them out, and computes them while it waits for the states. Only nodes that cannot fail leave, so nothing is
-// lost when there are no steps.
+// This pays for products and convolutions only: their weights are read once, not in each iteration. Any other node
+// would trade a pass over registers for a pass over memory. So would a product of a row with few weights in a loop that
+// is native code: native code inlines the product and computes it while it waits for the states. Only nodes that cannot
+// fail move, so a loop without iterations raises no new error.
 #include <algorithm>
 #include <unordered_set>
 
@@ -26,7 +26,7 @@ namespace {
 
 class Batcher {
  public:
-  // `native`: the loop is native code.
+  // `native`: the loop will be native code.
   Batcher(ir::Graph& graph, ir::Region& region, size_t at, bool native, Remarks* remarks)
       : graph_(graph),
         region_(region),
@@ -36,7 +36,7 @@ class Batcher {
         native_(native),
         remarks_(remarks) {}
 
-  // Returns how many nodes were put before the Scan.
+  // Returns the number of nodes put before the Scan.
   size_t run() {
     if (!batched_.begin(scan_)) return 0;
     for (const auto& node : body_.nodes) {
@@ -51,7 +51,7 @@ class Batcher {
   }
 
  private:
-  // --- which of the nodes that could leave do
+  // --- which of the movable nodes move
 
   void choose() {
     for (const auto& node : body_.nodes) {
@@ -79,8 +79,8 @@ class Batcher {
     }
   }
 
-  // Behind nodes that leave, and no larger than what it reads: its operands are in memory for all trips, and so are its
-  // results then instead of them.
+  // Whether the node reads nodes that move and its results are no larger than its operands: the results then take the
+  // place of the operands in memory, for all iterations.
   bool follows(const ir::Node& node) const {
     int64_t largest = 0, made = 0;
     bool behind = false;
@@ -114,7 +114,7 @@ class Batcher {
     body_.nodes = std::move(staying);
   }
 
-  // --- what the body still reads
+  // --- the inputs of the remaining body
 
   void add_scan_inputs(const StackedNodes& outside) {
     const ValueSet read = values_read(body_);
@@ -123,7 +123,7 @@ class Batcher {
         scan_.add_scan_input(outside.whole(element), element, batched_.reverse(element));
       }
     }
-    // Scan inputs that nobody reads any more go, all but one: a Scan takes its length from them.
+    // Removes scan inputs without readers, but keeps one: a Scan takes its length from its scan inputs.
     for (size_t i = scan_.scan_inputs(); i-- > 0 && scan_.scan_inputs() > 1;) {
       if (!read.contains(scan_.scan_input(i).element)) scan_.remove_scan_input(i);
     }
@@ -137,8 +137,8 @@ class Batcher {
   const bool native_;
   Remarks* remarks_;
   FromScanInputs batched_;
-  std::unordered_set<const ir::Node*> candidates_, leaving_;  // candidates make what is batched
-  std::vector<ir::Value*> moved_;                             // results of nodes that left, in the order of the body
+  std::unordered_set<const ir::Node*> candidates_, leaving_;  // candidates could move
+  std::vector<ir::Value*> moved_;                             // results of nodes that moved, in the order of the body
 };
 
 void batch(ir::Graph& graph, bool native, Remarks* remarks) {

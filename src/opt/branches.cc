@@ -1,11 +1,11 @@
-// If, where both branches are a few elementwise operations on a few elements: they run one after the other, and Where
-// picks the results. That costs less than a jump that is guessed wrong, and what was two bodies becomes part of the
-// elementwise groups around it; in a loop, that may make the whole body one.
+// If both branches of an If are a few elementwise operations on a few elements, both branches run one after the other,
+// and Where picks the results. That costs less than a mispredicted jump. The nodes of the two bodies join the
+// elementwise groups around them; in a loop, the whole body may become one group.
 //
 //   If(c; then: p = 3 v; q = p + 1 | else: r = v / 2)   becomes   p = 3 v; q = p + 1; r = v / 2; Where(c, q, r)
 //
-// Only nodes that cannot fail whatever comes, so that the branch that is not taken does no harm. Branches inside
-// branches first: what they become is looked at like any other node.
+// Only nodes that cannot fail, so that the branch that is not taken does no harm. Inner branches are replaced first;
+// the nodes that they become are then treated like any other nodes.
 #include <algorithm>
 #include <unordered_map>
 
@@ -22,10 +22,11 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr size_t kMaxNodes = 8;       // of both branches together
-constexpr int64_t kMaxElements = 16;  // of each result
+constexpr size_t kMaxNodes = 8;       // in both branches together
+constexpr int64_t kMaxElements = 16;  // in each result
 
-// A vector instruction or a few. What calls a library or evaluates polynomials takes longer than a wrong guess.
+// Whether the node takes a few vector instructions. A call of a library or a polynomial takes longer than a
+// mispredicted jump.
 bool is_cheap(const ir::Node& node) {
   if (!is_total(node) || node.outputs.size() != 1 || !node.outputs[0]) return false;
   if (count_of(*node.outputs[0]) > kMaxElements) return false;
@@ -35,7 +36,7 @@ bool is_cheap(const ir::Node& node) {
   return price && *price < kernels::Price::kRemainder;
 }
 
-// Results that Where can pick from: of one type, and with room for the dimensions of the condition.
+// Whether Where can pick between the results: they have one type, and rank enough for the condition to broadcast.
 bool can_pick(const ir::Value& condition, const ir::Value* a, const ir::Value* b) {
   if (!a || !b || !a->type.is_concrete() || !b->type.is_concrete()) return false;
   return a->type.element == b->type.element && a->type.element != ElementType::kString &&
@@ -73,7 +74,7 @@ class Selector {
   }
 
  private:
-  // Returns the position of the last node that took the If's place.
+  // Returns the position of the last node that replaces the If.
   size_t replace(ir::Region& region, size_t at) {
     const std::unique_ptr<ir::Node> node = take_out(region, at);
     Builder build(graph_, region, at);

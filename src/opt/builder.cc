@@ -7,7 +7,7 @@ namespace treadle::opt {
 
 namespace {
 
-// Operators that no model has, which only rewrites make.
+// Finds operators of models, and the internal operators that only rewrites make.
 const OpDef& op_named(std::string_view name) {
   const OpDef* op = find_op("", name);
   return op ? *op : require_op(name, "treadle");

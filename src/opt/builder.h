@@ -1,5 +1,5 @@
 #pragma once
-// Puts nodes into a region, one behind the other.
+// Puts nodes into a region, one after the other.
 
 #include <initializer_list>
 #include <memory>
@@ -11,22 +11,23 @@
 
 namespace treadle::opt {
 
-// `region.nodes[at]`, taken out of it.
+// Takes `region.nodes[at]` out of the region.
 std::unique_ptr<ir::Node> take_out(ir::Region& region, size_t at);
 
 class Builder {
  public:
-  // In front of what stands at `at` now. `whole`: whose parts these nodes are, so that errors name it (op/place.h).
+  // Inserts before the node at `at`. `whole`: the node of which the new nodes are parts, so that errors name it
+  // (op/place.h).
   Builder(ir::Graph& graph, ir::Region& region, size_t at, const ir::NodeInfo* whole = nullptr)
       : graph_(graph), region_(region), first_(at), at_(at), whole_(whole) {}
 
-  size_t at() const { return at_; }  // where the next node goes
+  size_t at() const { return at_; }  // position of the next node
   size_t added() const { return at_ - first_; }
   ir::Graph& graph() { return graph_; }
 
-  // An `op` in its newest version, called `name`.
+  // Adds a node called `name` of the newest version of `op`.
   ir::Node* node(std::string_view op, std::string_view name, std::initializer_list<ir::Attribute> attributes = {});
-  // Its only result, called `name` as well.
+  // Adds such a node; returns its only result, also called `name`.
   ir::Value* call(std::string_view op, std::span<ir::Value* const> inputs, Type type, std::string_view name,
                   std::initializer_list<ir::Attribute> attributes = {});
   ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type, std::string_view name,
@@ -36,7 +37,7 @@ class Builder {
   ir::Value* int64s(std::initializer_list<int64_t> numbers, std::string_view name);  // a constant
   ir::Value* int64s(std::span<const int64_t> numbers, std::string_view name);
 
-  // Nodes of another region, with their results.
+  // Moves nodes of another region here, with their results.
   void adopt(std::unique_ptr<ir::Node> node);
   void adopt_all(ir::Region& from);
 

@@ -1,12 +1,12 @@
-// What stands between DequantizeLinear and QuantizeLinear of one scale each, without the floats in between:
+// Nodes between DequantizeLinear and QuantizeLinear, with one scale each, compute on bytes instead of floats:
 //
 //   QuantizeLinear(f(DequantizeLinear(x)))                      ->  LookUpBytes, by 256 results of f computed here
 //   QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))   ->  QuantizedPairs, also of Sub and Mul,
 //                                                                   with Relu or Clip behind
 //   QuantizeLinear(Concat(DequantizeLinear(a), ...))            ->  Concat(QuantizeLinear(DequantizeLinear(a)), ...)
 //
-// The last holds of every node that moves elements, and of MaxPool, since rounding keeps the order. A QuantizeLinear in
-// front of such a node becomes a table in turn, or nothing where scales and zero points are the same.
+// The last rule holds for every node that moves elements, and for MaxPool, since rounding keeps the order. The
+// QuantizeLinear in front of such a node then becomes a table, or goes if scales and zero points are the same.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ namespace treadle::opt {
 
 namespace {
 
-// Scales with which no step in between leaves the range of floats.
+// Limits scales so that no step between them leaves the range of floats.
 bool is_moderate(const ir::Value& scale) {
   const float value = *static_cast<const float*>(scale.constant.raw());
   return value >= 0x1p-30f && value <= 0x1p30f;
@@ -47,17 +47,18 @@ bool quantizes_to_bytes(const ir::Node& node) {
          is_moderate(*node.inputs[1]);
 }
 
-// The values of all bytes, through nodes that work on each element alone.
+// The value of a function for all bytes, through nodes that compute each element by itself.
 class ByteFunction {
  public:
-  // Whether `v` is a function of the elements of one tensor of bytes alone, of its shape; which one.
+  // The tensor of bytes whose elements alone decide the elements of `v`, which has its shape; null if there is none.
   const ir::Value* source(const ir::Value* v) {
     left_ = kMostNodes;
     const ir::Value* found = nullptr;
     return looks_at(v, found) && same_shape(*v, *found) ? found : nullptr;
   }
 
-  // The results of `node`, whose input 0 is such a function of `x`; none where the nodes cannot be evaluated.
+  // The results of `node`, whose input 0 is such a function of `x`, for all bytes; none if the nodes cannot be
+  // evaluated.
   std::optional<Tensor> table(const ir::Node& node, const ir::Value* x) {
     values_.clear();
     values_[x] = all_bytes(x->type.element);
@@ -142,7 +143,7 @@ class ByteChains {
   }
 
  private:
-  // Behind what it puts in front of the node, so that this is visited as well.
+  // Returns a position that lets the walk visit the QuantizeLinears which it put in front of the node.
   size_t visit(ir::Region& region, size_t at) {
     ir::Node& node = *region.nodes[at];
     if (!quantizes_to_bytes(node)) return at;
@@ -180,8 +181,8 @@ class ByteChains {
     return zero ? zero : graph_.new_constant(name, Tensor::scalar<uint8_t>(type, 0));
   }
 
-  // Of an operation: one of bytes, then another one, or floats. `op`: what it is of these; floats less bytes are bytes
-  // of a negative scale and floats.
+  // Finds the operands of an operation: `a` is bytes, `b` other bytes or floats. `op`: the operation on them. Floats
+  // minus bytes are treated as bytes with a negative scale plus floats.
   bool operands(const ir::Node& made, Bytes& a, Bytes& b, std::string& op) {
     const auto number = [&](float x) {
       return graph_.new_constant(made.name, Tensor::scalar<float>(ElementType::kFloat, x));
@@ -207,7 +208,7 @@ class ByteChains {
     const auto bounds = made ? clamp_of(*made) : std::nullopt;
     if (bounds) made = sole_producer(*made, made->inputs[0]);
     if (!is_any(made, {"Add", "Sub", "Mul"})) return false;
-    if (made->attributes.has("axis")) return false;  // operands are aligned in the way of old versions
+    if (made->attributes.has("axis")) return false;  // old versions align operands differently
     Bytes a, b;
     std::string op;
     if (!operands(*made, a, b, op)) return false;
@@ -245,7 +246,7 @@ class ByteChains {
                           "Tile", "Gather", "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth"});
   }
 
-  // Whether a QuantizeLinear of `v` is cheaper than one behind what moves it.
+  // Whether a QuantizeLinear of `v` costs less than one behind the node that moves `v`.
   bool is_worth(const ir::Node& user, const ir::Value* v, int depth = 0) {
     if (function_.source(v)) return true;
     const ir::Node* made = sole_producer(user, v);
@@ -263,7 +264,7 @@ class ByteChains {
     if (moves(*move)) {
       for (size_t i = 0; i < moved_inputs(*move); ++i) found |= is_worth(*move, move->inputs[i]);
     } else if (is(*move, "MaxPool") && move->outputs.size() == 1) {
-      found = function_.source(move->inputs[0]) != nullptr;  // no NaN, which has no place in the order
+      found = function_.source(move->inputs[0]) != nullptr;  // MaxPool needs an order, so NaN must not occur
     }
     if (!found) return false;
     note(remarks_, Change::kRestated, region, node, move->op->name);
@@ -271,7 +272,7 @@ class ByteChains {
     return true;
   }
 
-  // The node becomes the move, of bytes.
+  // The node becomes the moving node, on bytes.
   void quantize_operands(ir::Region& region, size_t at, const ir::Node& move) {
     ir::Node& node = *region.nodes[at];
     const ElementType type = node.outputs[0]->type.element;
@@ -293,7 +294,7 @@ class ByteChains {
 
   ir::Graph& graph_;
   Remarks* remarks_;
-  const Uses uses_;  // before any node was replaced
+  const Uses uses_;  // counted before any node was replaced
   ByteFunction function_;
 };
 
@@ -302,7 +303,7 @@ class ByteChains {
 void compute_on_bytes(ir::Graph& graph, Remarks* remarks) {
   if (!has_node(graph.top(), quantizes_to_bytes)) return;
   ByteChains(graph, remarks).run();
-  remove_dead_nodes(graph, remarks);  // the next passes count uses
+  remove_dead_nodes(graph, remarks);  // later passes count uses
 }
 
 }  // namespace treadle::opt

@@ -1,12 +1,12 @@
-// Weights of products that a model stores as bytes and dequantises stay bytes: a quarter of the memory, and of what a
-// row times a large matrix has to read.
+// Weights that a model stores as bytes and dequantises for products stay bytes. That takes a quarter of the memory, and
+// a row times a large matrix reads a quarter of the bytes.
 //
 //   Concat(Unsqueeze(Transpose(DequantizeLinear(constant))), ...) -> LSTM        when a model is loaded becomes
 //   DequantizedWeights(constant) -> LSTM                                         and, once LSTM is products,
 //   DequantizedProduct(x, part of the constant)
 //
-// Bytes move as their floats would have, before any float is made. Where no product takes the bytes in, they become the
-// constant floats that they stand for.
+// The bytes are moved as the model moves the floats, before any float is made. Weights that no product can read as
+// bytes become constant floats.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -30,10 +30,11 @@ namespace treadle::opt {
 namespace {
 
 constexpr const char* kWeights = "DequantizedWeights";
-// Floats of fewer bytes are small, and native code writes products by them out.
+// Fewer weights are small as floats too, and native code inlines products with them.
 constexpr int64_t kFewestWeights = int64_t{1} << 15;
 
-// Scales and zero points have as many axes as the bytes, of size 1 where one holds for all positions along an axis.
+// Scales and zero points have the same number of axes as the bytes; an axis has size 1 if all positions along it share
+// one value.
 struct Weights {
   Tensor bytes, scale, zero;  // `zero` may be undefined
 
@@ -42,19 +43,19 @@ struct Weights {
   }
 };
 
-// `list`, of one element or one for each position along `axis`, as a tensor of `rank` axes.
+// `list`, which has one element or one for each position along `axis`, as a tensor of `rank` axes.
 Tensor spread(const Tensor& list, size_t rank, size_t axis) {
   Dims dims(rank, 1);
   if (list.element_count() != 1) dims[axis] = list.element_count();
   return list.reshaped(std::move(dims));
 }
 
-// Finds the bytes behind values that are dequantised constants, moved about.
+// Finds the bytes behind values that are dequantised constants after moves.
 class Tracer {
  public:
   explicit Tracer(const reference::FoldLimits& limits) : folding_(limits) {}
 
-  // What `v` is made of. Null: it is something else.
+  // The bytes, scales and zero points of `v`; null if `v` is not made of such bytes.
   const Weights* find(const ir::Value* v) {
     if (!v || !v->producer) return nullptr;
     if (const auto known = found_.find(v); known != found_.end()) return known->second ? &*known->second : nullptr;
@@ -64,7 +65,7 @@ class Tracer {
     return kept ? &*kept : nullptr;
   }
 
-  // Whether `node` makes what was found, or a part of it.
+  // Whether `node` makes weights that were found, or a part of them.
   bool has_read(const ir::Node* node) const { return nodes_.contains(node); }
 
  private:
@@ -97,7 +98,7 @@ class Tracer {
     return made;
   }
 
-  // The node's result where its first input is `from`.
+  // The node's result for these inputs.
   std::optional<Tensor> evaluate(const ir::Node& node, std::vector<AnyValue> inputs) {
     auto results = folding_.evaluate(node, inputs);
     if (!results || results->size() != 1 || !(*results)[0].is_tensor()) return std::nullopt;
@@ -151,7 +152,7 @@ class Tracer {
     return made;
   }
 
-  // Parts whose scales differ have them repeated for each of their positions along the axis.
+  // If the scales of parts differ, each is repeated for the positions of its part along the axis.
   std::optional<Weights> joined(const ir::Node& node) {
     std::vector<const Weights*> parts;
     for (const ir::Value* v : node.inputs) {
@@ -188,7 +189,7 @@ class Tracer {
     return Weights{*bytes, *scale, *zero};
   }
 
-  // What has one position along `axis`, at `count` positions. Only of scales and zero points, which are few.
+  // Repeats a tensor of one position along `axis` `count` times. Only for scales and zero points, which are small.
   static Tensor repeated(const Tensor& one, size_t axis, int64_t count) {
     if (one.dims()[axis] == count) return one;
     Dims dims = one.dims();
@@ -212,7 +213,7 @@ class Tracer {
   std::unordered_set<const ir::Node*> nodes_;
 };
 
-// The one axis along which scales or zero points differ; -1: none. Nullopt: there are several.
+// The one axis along which scales or zero points differ; -1 if they do not; nullopt if there are several axes.
 std::optional<int64_t> scaled_axis(const Weights& weights) {
   int64_t axis = -1;
   for (const Tensor* t : {&weights.scale, &weights.zero}) {
@@ -236,11 +237,11 @@ bool is_weights_of(const ir::Node& node, size_t i) {
   return i == 1 && (is(node, "MatMul") || (is(node, "Gemm") && node.attributes.get_int("transA") == 0));
 }
 
-// `node`, which made them in another way, makes them of bytes.
+// Turns `node`, which made the weights, into a DequantizedWeights of the bytes.
 bool keep_bytes(ir::Graph& graph, ir::Node& node, const Weights& weights) {
   const auto axis = scaled_axis(weights);
   if (!axis || weights.bytes.element_count() < kFewestWeights) return false;
-  // A list of zero points goes with a list of scales.
+  // If zero points are a list, scales must be a list too.
   if (weights.zero.defined() && weights.zero.element_count() != weights.scale.element_count() &&
       weights.zero.element_count() != 1) {
     return false;
@@ -255,7 +256,7 @@ bool keep_bytes(ir::Graph& graph, ir::Node& node, const Weights& weights) {
   return true;
 }
 
-// Values that are nothing but weights of products.
+// Values whose only readers use them as weights of products.
 std::vector<ir::Value*> weights_of_products(const ir::Graph& graph) {
   std::vector<ir::Value*> weights;
   ValueSet others;
@@ -280,7 +281,7 @@ std::vector<ir::Value*> weights_of_products(const ir::Graph& graph) {
 
 // --- when a run is planned
 
-// The product becomes one by bytes, of a matrix whose columns have a scale each, or one scale.
+// Turns the product into a product by bytes. The matrix has one scale for each column, or one scale.
 bool read_bytes(ir::Graph& graph, ir::Node& node, Tracer& tracer) {
   const bool is_gemm = is(node, "Gemm");
   if (!is_gemm && !is(node, "MatMul")) return false;
@@ -312,7 +313,7 @@ void keep_byte_weights(ir::Graph& graph, Remarks* remarks, const reference::Fold
     note(remarks, Change::kRestated, *v->producer->parent, *v->producer, "weights that stay bytes");
     kept = true;
   }
-  // What made them goes, from the last to the first.
+  // Removes the nodes that made the weights, from the last to the first.
   for (bool gone = kept; gone;) {
     gone = false;
     const auto read = values_read(graph.top());

@@ -6,7 +6,7 @@ namespace treadle::opt {
 
 namespace {
 
-// The type of what is quantised: types of results are not inferred yet.
+// The type of the quantised tensor. Types of results need not be inferred yet.
 ElementType type_of(const ir::Value& x, const ir::Value* zero) {
   if (x.is_constant()) return x.constant.type();
   if (zero) return zero->is_constant() ? zero->constant.type() : ElementType::kUndefined;

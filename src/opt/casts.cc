@@ -1,5 +1,5 @@
-// CastLike(x, y) becomes Cast(x) to the type of y where that type is known. What only y needed is dead then, and later
-// passes have one operator to look for.
+// CastLike(x, y) becomes a Cast of x to the type of y if that type is known. Nodes that only made y are then dead, and
+// later passes need to look for one operator only.
 #include "op/node.h"
 #include "op/registry.h"
 #include "opt/match.h"

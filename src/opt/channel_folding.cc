@@ -1,6 +1,6 @@
-// A node that treats each channel by itself is y = (x - mean) * scale + shift with three numbers a channel. The weights
-// that make the channel are multiplied by its scale; the rest goes into its bias. The node becomes the convolution or
-// product, so that its result keeps its place and its name.
+// A node that treats each channel by itself is y = (x - mean) * scale + shift, with three numbers for each channel. The
+// weights that make a channel are multiplied by its scale; the rest goes into the bias. The node is turned into the
+// convolution or product, so that its result keeps its position and its name.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -36,7 +36,7 @@ double element(const ir::Value* v, int64_t i) {
   return static_cast<double>(v->constant.data<float>()[i]);
 }
 
-// Which channel of the result an element of the weights belongs to, and how many channels there are.
+// Which channel of the result an element of the weights belongs to, and the number of channels.
 class Weights {
  public:
   explicit Weights(const ir::Node& node) : op_(node.op->name), dims_(node.inputs[kWeights]->constant.dims()) {
@@ -56,12 +56,12 @@ class Weights {
   }
   int64_t channel_of(int64_t element) const {
     if (op_ == "MatMul") return element % dims_[1];
-    const int64_t each = elements() / dims_[0];  // of one row of the first axis
+    const int64_t each = elements() / dims_[0];  // elements in one row of the first axis
     if (op_ == "Conv") return element / each;
     const int64_t row = element / each, group = row / std::max<int64_t>(1, dims_[0] / groups_);
     return group * dims_[1] + element % each / (each / dims_[1]);
   }
-  // Of the result.
+  // Rank of the result.
   size_t rank() const { return dims_.size(); }
 
  private:
@@ -106,7 +106,7 @@ std::optional<Channels> of_arithmetic(const ir::Node& node, const ir::Value* oth
   return channels;
 }
 
-// Where the last axis of a product is in what its Reshapes and Transposes give; nullopt where it is no axis any more.
+// The position of the last axis of a product after its Reshapes and Transposes; nullopt if it is no longer an axis.
 std::optional<int64_t> axis_behind(const std::vector<const ir::Node*>& moves, int64_t axis) {
   for (const ir::Node* move : moves) {
     const Type &from = move->inputs[0]->type, &to = move->outputs[0]->type;
@@ -149,14 +149,14 @@ class Folder {
     const auto channels = is(node, "BatchNormalization")
                               ? of_normalization(node, weights.channels())
                               : of_arithmetic(node, node.inputs[1 - operand], weights.channels(), weights.rank());
-    // A sum with a MatMul is a Gemm of its own (join_neighbours).
+    // A MatMul followed by a sum becomes a Gemm elsewhere (join_neighbours).
     if (!channels || (is(*base, "MatMul") && !is(node, "BatchNormalization"))) return false;
     if (!put(node, *base, weights, *channels)) return false;
     folded_.insert(base);
     return true;
   }
 
-  // MatMul, Reshapes and Transposes, BatchNormalization: the MatMul becomes a Gemm, the moves stay.
+  // MatMul, Reshapes and Transposes, BatchNormalization: the MatMul becomes a Gemm, and the moves stay.
   bool fold_behind_moves(ir::Node& norm) {
     std::vector<const ir::Node*> moves;
     const ir::Node* last = &norm;
@@ -174,10 +174,10 @@ class Folder {
     return true;
   }
 
-  // `node` becomes `base`, which may be itself, with these channels.
+  // Turns `node` into `base` (which may be `node`) with the weights and bias of these channels.
   bool put(ir::Node& node, const ir::Node& base, const Weights& weights, const Channels& channels) {
     const bool is_product = is(base, "MatMul");
-    if (is_product && !is_matrix(base.inputs[kX])) return false;  // a Gemm has matrices alone
+    if (is_product && !is_matrix(base.inputs[kX])) return false;  // a Gemm takes matrices only
     const ir::Value* bias = base.inputs.size() > kBias ? base.inputs[kBias] : nullptr;
     if (bias && (!is_floats(bias) || bias->constant.element_count() != weights.channels())) return false;
     const OpVersion* const version = is_product ? standard_version(graph_, "Gemm") : base.version;

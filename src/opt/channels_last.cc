@@ -1,11 +1,12 @@
-// Convolutions compute with channels in the lanes of vectors: what they read and store is turned unless tensors have
-// their channels last. Where several such nodes follow each other, the tensors between them keep their channels last:
+// Convolutions compute with channels in the lanes of vectors. They transpose their operands and results unless tensors
+// have their channels last. Where several such nodes follow each other, the tensors between them keep their channels
+// last:
 //
 //   Conv, MaxPool, Conv   becomes   FusedConv (y_last), PoolLast, FusedConv (x_last)
 //
-// Each node, or each side of a convolution, has its channels second or last, and each choice a price; between two that
-// differ stands a Transpose. The cheapest choice of all together is a minimum cut of the graph that says so: what lies
-// on the side of the source has its channels second.
+// Each node, or each side of a convolution, has its channels second or last, and each choice has a price. A Transpose
+// stands between two nodes that differ. The cheapest combination of choices is a minimum cut of a graph of these
+// prices: nodes on the source's side have their channels second.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -40,7 +41,7 @@ class Cut {
     edges_of_.emplace_back();
     return static_cast<int>(edges_of_.size()) - 1;
   }
-  // The price where `from` is on the side of the source and `to` is not.
+  // Adds `cost` to the cut if `from` is on the source's side and `to` is not.
   void price(int from, int to, double cost) {
     edges_of_[static_cast<size_t>(from)].push_back(edges_.size());
     edges_.push_back({to, cost});
@@ -91,12 +92,12 @@ class Cut {
     }
   }
 
-  std::vector<Edge> edges_;  // each followed by the one back
+  std::vector<Edge> edges_;  // each edge is followed by its reverse
   std::vector<std::vector<size_t>> edges_of_{2};
-  std::vector<size_t> from_;  // the edge by which a node was reached
+  std::vector<size_t> from_;  // the edge by which the search reached a node
 };
 
-// Sizes of images of floats, all known; none of anything else.
+// The sizes of an image of floats, all known; none for any other value.
 std::optional<Dims> image(const ir::Value* v) {
   if (!v || v->type.element != ElementType::kFloat || !v->type.is_concrete()) return std::nullopt;
   if (v->type.shape.size() < 3 || v->type.shape.size() > 4) return std::nullopt;
@@ -119,7 +120,7 @@ bool is_pool(const ir::Node& node) {
   return is(node, "MaxPool") || is(node, "AveragePool");
 }
 
-// A constant that is the same for all positions: [C, 1, 1], [1, C, 1, 1], [1], ...
+// Whether the value is a constant with one number for each channel: [C, 1, 1], [1, C, 1, 1], [1], ...
 bool is_per_channel(const ir::Value* v, const Dims& result) {
   if (!v->is_constant() || v->constant.dims().size() > result.size()) return false;
   const Dims& dims = v->constant.dims();
@@ -177,7 +178,7 @@ Result<kernels::ConvShape> of_convolution(const ir::Attributes& attributes, cons
   return nn::conv_shape(attributes, x, w, y);
 }
 
-// The nodes of one region.
+// The layout of the nodes of one region.
 class Layout {
  public:
   Layout(ir::Graph& graph, ir::Region& region, Remarks* remarks) : graph_(graph), region_(region), remarks_(remarks) {}
@@ -196,7 +197,7 @@ class Layout {
 
  private:
   struct Sides {
-    int x = Cut::kSource, y = Cut::kSource;  // one where the node turns nothing
+    int x = Cut::kSource, y = Cut::kSource;  // one node of the cut if both sides have the same layout
   };
 
   void add(ir::Node& node) {
@@ -252,7 +253,7 @@ class Layout {
     return sides;
   }
 
-  // One Transpose for all readers on the other side than the value's maker.
+  // Prices one Transpose for all readers that are on the other side of the cut than the maker of the value.
   void price_transposes(const ir::Value* v, int reader) {
     const auto found = makers_.find(v);
     const int maker = found == makers_.end() ? Cut::kSource : found->second;
@@ -291,7 +292,7 @@ class Layout {
     });
   }
 
-  // Returns where the node stands behind what turns its operands.
+  // Returns the node's new position, behind the Transposes of its operands.
   size_t read_last(size_t at, bool x, bool y) {
     ir::Node& node = *region_.nodes[at];
     Builder builder(graph_, region_, at, &node);
@@ -335,7 +336,7 @@ class Layout {
     }
   }
 
-  // Returns where the last of what belongs to the node stands.
+  // Returns the position of the last node that was added for the node.
   size_t make_last(ir::Node& node, size_t at) {
     ir::Value* second = node.outputs[0];
     node.outputs.clear();
@@ -369,7 +370,7 @@ class Layout {
 
 void lay_channels_last(ir::Graph& graph, Remarks* remarks) {
   if (!has_node(graph.top(), is_convolution)) return;
-  remove_dead_nodes(graph);  // what other rewrites left behind would be priced as well
+  remove_dead_nodes(graph);  // dead nodes of other rewrites would be priced as well
   std::vector<ir::Region*> regions{&graph.top()};
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     for (const auto& body : node.regions) regions.push_back(body.get());

@@ -1,8 +1,8 @@
-// Value numbering by scopes: a node is looked up among those that have run whenever it runs, that is among the ones
-// before it in its region and in the regions around it. Two nodes are the same when operator, version, attributes and
-// inputs are; small constants count as the same input when their contents are.
+// Value numbering by scopes: a node is looked up among the nodes that have always run before it, which are the earlier
+// nodes of its region and of the regions around it. Two nodes are equal if their operators, versions, attributes and
+// inputs are. Small constants are equal inputs if their contents are.
 //
-// Nodes that can fail are merged too: the one that stays runs first and fails for the same reason.
+// Nodes that can fail are merged too: the remaining node runs first and fails for the same reason.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -74,7 +74,7 @@ class Merger {
     return true;
   }
 
-  // What the node computes, as bytes in key_; false for attributes that are too large to compare.
+  // Writes the node's computation as bytes to key_; false if attributes are too large to compare.
   bool describe(const ir::Node& node) {
     key_.clear();
     auto append = [&](const auto& plain) { key_.append(reinterpret_cast<const char*>(&plain), sizeof(plain)); };
@@ -118,7 +118,7 @@ class Merger {
     return true;
   }
 
-  // One value for all small constants of the same contents.
+  // One value that represents all small constants with the same contents.
   const ir::Value* representative(const ir::Value* v) {
     if (!v || !v->is_constant() || is_string(v->constant.type()) || v->constant.byte_size() > kMaxConstantBytes) {
       return v;
@@ -134,13 +134,13 @@ class Merger {
   }
 
   Remarks* remarks_;
-  Arena keys_;                      // of the maps
-  std::string key_;                 // of the node at hand
-  NameMap<const ir::Node*> seen_;   // null: in a scope that has ended
-  std::vector<uint32_t> in_scope_;  // places of the others, inner scopes last
+  Arena keys_;                      // memory of the maps' keys
+  std::string key_;                 // of the current node
+  NameMap<const ir::Node*> seen_;   // null: the node's scope has ended
+  std::vector<uint32_t> in_scope_;  // numbers of the visible nodes, inner scopes last
   PointerMap<ir::Value, ir::Value*> replaced_;
   NameMap<const ir::Value*> constants_;
-  PointerMap<ir::Value, const ir::Value*> same_;  // of each constant
+  PointerMap<ir::Value, const ir::Value*> same_;  // the representative of each constant
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Most of what is folded is chains from weight to weight (dequantise, transpose, join). The memory of a link is
-// given back as soon as the link's last user is folded, so that the next link reuses the memory.
+// Most folded nodes form chains from weight to weight (dequantise, transpose, join). The memory of a link is freed as
+// soon as the link's last user is folded, so that the next link reuses it.
 
 #include "infer/inference.h"
 #include "op/op_def.h"
@@ -46,7 +46,8 @@ class Folder {
     return true;
   }
 
-  // Whether all outputs are known now. What fails is left for the run to report, if it gets there.
+  // Whether all outputs are known now. A node that fails is left for the run, which reports the error if it reaches the
+  // node.
   bool evaluate(const ir::Node& node, std::span<const AnyValue> inputs, std::vector<AnyValue>& results) {
     const auto types = reference::infer_outputs(node, inputs);
     if (!types.ok() || !worth_folding(inputs, *types)) return false;

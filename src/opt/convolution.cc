@@ -1,7 +1,7 @@
-// What surrounds a convolution goes into it. Both passes walk each region front to back and look from a node to the
-// convolution that makes its input, so that chains (Conv, Add, Relu) grow together link by link. A node that takes
-// its convolution in is rewritten in its place, where all that the convolution reads is defined as well; the
-// convolution, now unused, is dead.
+// Convolutions absorb the nodes around them. Both passes walk each region front to back and look from a node to the
+// convolution that makes its input, so that chains (Conv, Add, Relu) are absorbed link by link. The node that follows
+// the convolution is turned into the convolution: at its position everything that the convolution reads is defined. The
+// old convolution is then unused, and dead.
 #include "opt/convolution.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ ir::Node* sole_convolution(const ir::Node& user, const ir::Value* v, const Uses&
   return is(*conv, "Conv") || is(*conv, "FusedConv", "treadle") ? conv : nullptr;
 }
 
-// `node` becomes what `conv` is, as an `op`, its outputs staying its own.
+// Turns `node` into an `op` with the attributes and inputs of `conv`; its outputs stay.
 void become_convolution(ir::Node& node, const ir::Node& conv, const OpDef& op, const OpVersion& version) {
   become(node, op, version, conv.attributes);
   node.name = conv.name;
@@ -55,7 +55,7 @@ bool is_clamped(const ir::Node& conv) {
   return conv.attributes.has("low") || conv.attributes.has("high");
 }
 
-// A constant of [C, 1, ..., 1] against a result of [N, C, ...], as a bias of [C].
+// A constant of [C, 1, ..., 1] that is added to a result of [N, C, ...], as a bias of [C].
 Tensor as_bias(const ir::Value& addend, const ir::Value& result) {
   if (!addend.is_constant() || !result.type.has_shape) return {};
   const Shape& shape = result.type.shape;
@@ -98,8 +98,8 @@ bool fuse_relu(ir::Node& relu, const Uses& uses) {
   return true;
 }
 
-// A bound of Clip: an attribute, or a constant input; NaN where it is not known. `sign`: of what it is where none is
-// given.
+// A bound of Clip from an attribute or a constant input; NaN if it is unknown. `sign`: the sign of the bound that
+// applies if none is given.
 float bound(const ir::Node& clip, size_t index, const char* attribute, float sign) {
   if (clip.version->since < kClipTakesBoundsSince) return clip.attributes.get_float(attribute, sign * INFINITY);
   const ir::Value* v = input(clip, index);
@@ -107,7 +107,7 @@ float bound(const ir::Node& clip, size_t index, const char* attribute, float sig
   return v->is_constant() && v->constant.element_count() == 1 ? *v->constant.data<float>() : NAN;
 }
 
-// Of a Clip that a convolution may take in.
+// The bounds of a Clip that a convolution may absorb.
 std::optional<ClampBounds> bounds_of(const ir::Node& clip) {
   if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return std::nullopt;
   const ClampBounds bounds{bound(clip, 1, "min", -1), bound(clip, 2, "max", 1)};
@@ -124,7 +124,7 @@ bool fuse_clip(ir::Node& clip, const Uses& uses) {
   return true;
 }
 
-// Whether `v` is a convolution's result for `user` alone, or made of one by sums that it takes in.
+// Whether `v` is the result of a convolution for `user` alone, or of sums behind a convolution that absorbs them.
 bool ends_convolution(const ir::Node& user, const ir::Value* v, const Uses& uses) {
   std::vector<std::pair<const ir::Node*, const ir::Value*>> pending{{&user, v}};
   while (!pending.empty()) {
@@ -152,7 +152,7 @@ bool is_inference(const ir::Node& norm) {
          std::none_of(norm.outputs.begin() + 1, norm.outputs.end(), [](const ir::Value* v) { return v != nullptr; });
 }
 
-// The convolution that this normalisation of its channels can go into.
+// The convolution that can absorb this normalisation of its channels.
 ir::Node* foldable_convolution(const ir::Node& norm, const Uses& uses) {
   if (!is(norm, "BatchNormalization") || !is_inference(norm)) return nullptr;
   ir::Node* conv = sole_convolution(norm, norm.inputs[0], uses);
@@ -167,7 +167,7 @@ ir::Node* foldable_convolution(const ir::Node& norm, const Uses& uses) {
   return known && channels > 0 ? conv : nullptr;
 }
 
-// Whether `norm` is now the convolution of `conv` with its scale and shift in the weights.
+// Turns `norm` into the convolution `conv` with scale and shift folded into the weights; false if there is no memory.
 bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
   const Tensor& w = conv.inputs[kW]->constant;
   const int64_t channels = w.dims()[0], each = w.element_count() / channels;

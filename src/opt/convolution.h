@@ -1,5 +1,5 @@
 #pragma once
-// What a convolution takes in, for the passes that make it do so and for those that come before them.
+// Which nodes a convolution absorbs, for the passes that do so and for the passes before them.
 
 #include <optional>
 
@@ -10,11 +10,11 @@ namespace treadle::opt {
 struct ClampBounds {
   float low, high;
 };
-// Of a Relu, or a Clip of known bounds, of floats.
+// The bounds of a Relu, or of a Clip with known bounds, of floats.
 std::optional<ClampBounds> clamp_of(const ir::Node& node);
 
-// Whether the node is a Clip that becomes a bound of the convolution before it, or of the convolution before the sums
-// before it. `uses`: of the graph.
+// Whether the node is a Clip that becomes the bounds of a convolution before it, or of a convolution with sums in
+// between. `uses`: uses in the whole graph.
 bool goes_into_convolution(const ir::Node& node, const Uses& uses);
 
 }  // namespace treadle::opt

@@ -1,17 +1,18 @@
-// A Loop whose trips are counted, and that picks its inputs by the trip counter, is a Scan that does not say so:
+// A Loop whose iterations are counted, and that picks its inputs by the iteration's number, becomes a Scan:
 //
 //   Loop(M, true, h0; i, c, h: x = Gather(X, i); ...)   becomes   Scan(h0, X; h, x: ...)
 //
-// where states keep their types, and every index is inside of X: an index beyond the end is an error of its trip, so a
-// Loop in which there may be one stays what it is. What is known of trips and indices, and what has to be, is in
-// opt/trip_positions.h. Where it does not follow from sizes and constants, it is looked at when the loop is reached:
+// States must keep their types, and every index must be inside of X. An index beyond the end is an error of its
+// iteration, so a Loop that may have one stays as it is. opt/trip_positions.h says what is known about iterations and
+// indices, and what has to be known. If sizes and constants do not prove it, nodes check it when the run reaches the
+// loop:
 //
 //   Loop(M, cond, h0; ...)   becomes   If(cond && 1 <= M && M <= size of X) Scan(h0, X[0:M]; ...)
 //                                      else Loop(M, cond, ...)
 //
-// Slice of one position is a Gather first, and lists that the loop appends to are scan outputs (opt/loop_sequences.h).
-// A Loop that carries nothing from trip to trip is a Scan of the counter. Where the counter has other uses, it becomes
-// a scan input as well.
+// A Slice of one position is turned into a Gather first, and sequences to which the loop appends become scan outputs
+// (opt/loop_sequences.h). A Loop that carries nothing from one iteration to the next is a Scan of the counter. If the
+// counter has other uses, it becomes a scan input as well.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -36,10 +37,10 @@ namespace treadle::opt {
 
 namespace {
 
-// Makes a Scan of it.
+// Turns one Loop into a Scan.
 class Converter {
  public:
-  // `guards`: what it was trusted for is looked at before it, and it is reached only if that holds.
+  // `guards`: collects the checks in front of the loop. The Scan runs only if they hold.
   Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Remarks* remarks,
             TripGuards* guards = nullptr)
       : graph_(graph),
@@ -51,7 +52,7 @@ class Converter {
         remarks_(remarks),
         guards_(guards) {}
 
-  // What its trips pick; nullopt: it cannot become a Scan, or would be none the better for it.
+  // The values that the loop's iterations pick; nullopt if the loop cannot become a Scan, or would gain nothing.
   std::optional<std::vector<Picked>> picks() const {
     if (counted_.trips().is_unknown() || !can_be_scan()) return std::nullopt;
     std::vector<Picked> found;
@@ -66,14 +67,14 @@ class Converter {
     return found.empty() && !(carries_nothing() && has_counter()) ? std::nullopt : std::optional(std::move(found));
   }
 
-  // Returns how many nodes were put before it.
+  // Returns the number of nodes put before the loop.
   size_t run() {
     if (!picks()) return 0;
     take_gathers(body_);
     if (counted_.asks()) loop_.set_condition_after(loop_.condition_before());
     drop_unread(body_);
     drop_counters();
-    // A loop of no picked rows counts alone: the change is the loop's own.
+    // A loop without picked rows only counts; the remark is about the loop itself.
     if (elements_.empty()) note_of_loop(remarks_, Change::kScanned, loop_.node(), loop_.node());
     if (elements_.empty() || is_read(body_, loop_.counter())) add_counter();
     if (guards_) fix_sizes();
@@ -82,7 +83,7 @@ class Converter {
   }
 
  private:
-  // States and rows are tensors that keep their types.
+  // Whether states and rows are tensors that keep their types.
   bool can_be_scan() const {
     for (size_t i = 0; i < loop_.states(); ++i) {
       const LoopView::State state = loop_.state(i);
@@ -98,7 +99,7 @@ class Converter {
     return true;
   }
 
-  // A map over the counter.
+  // Whether the loop is a map over the counter.
   bool carries_nothing() const {
     for (size_t i = 0; i < loop_.states(); ++i) {
       if (!loop_.is_kept(i)) return false;
@@ -123,7 +124,7 @@ class Converter {
     }
   }
 
-  // The node's result is the element of the trip, with the axes of its index in place of the one that was picked from.
+  // Replaces the Gather: its result is the iteration's element, with the axes of the index in place of the picked axis.
   void become_element(ir::Node& node, const Picked& picked, ir::Value* element) {
     std::vector<int64_t> axes(node.inputs[1]->type.shape.size());
     for (size_t i = 0; i < axes.size(); ++i) axes[i] = picked.axis + static_cast<int64_t>(i);
@@ -154,7 +155,7 @@ class Converter {
 
   // --- before the loop
 
-  // What is put in front of the loop: Loop and region stand where they stood.
+  // Adds a node in front of the loop. The loop and its region move back by one position.
   ir::Value* before(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type, const std::string& name,
                     std::initializer_list<ir::Attribute> attributes = {}) {
     return Builder(graph_, region_, at_ + added_++, &loop_.node()).call(op, inputs, std::move(type), name, attributes);
@@ -185,7 +186,7 @@ class Converter {
     return before("Slice", {p.whole, first, last, along}, std::move(type), name + ":part");
   }
 
-  // States that only count, for indices that are gone.
+  // Removes states that only count and that only removed indices read.
   void drop_counters() {
     for (size_t state = loop_.states(); state-- > 0;) {
       const auto [initial, in, out, final] = loop_.state(state);
@@ -197,7 +198,7 @@ class Converter {
     }
   }
 
-  // There is at least one trip, so rows have the sizes that they have.
+  // The checks ensure at least one iteration, so the rows have the sizes that the body states.
   void fix_sizes() {
     loop_.take_row_types_from_body();
     for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
@@ -209,7 +210,7 @@ class Converter {
     return guards_ || counted_.trips().is_known() || (!counted_.asks() && loop_.trip_count());
   }
 
-  // int64, one element.
+  // The trip count, an int64 of one element.
   ir::Value* trip_number() {
     if (guards_) return guards_->value(counted_.count());
     if (counted_.trips().is_known()) return constant(trips_name(), counted_.trips().value());
@@ -218,7 +219,7 @@ class Converter {
                   {ir::Attribute::of("start", 0), ir::Attribute::of("end", 1)});
   }
 
-  // The counter as a scan input: 0, 1, 2, ...
+  // Adds the counter as a scan input: 0, 1, 2, ...
   void add_counter() {
     const std::string name = trips_name();
     ir::Value* count = trip_number();
@@ -259,7 +260,7 @@ class Converter {
     });
   }
 
-  // Nodes that only made indices, or that are gathers no more.
+  // Removes nodes that only made indices, and Gathers that were replaced.
   void drop_unread(ir::Region& region) {
     for (size_t i = region.nodes.size(); i-- > 0;) {
       const ir::Node& node = *region.nodes[i];
@@ -280,7 +281,7 @@ class Converter {
   const CountedLoop& counted_;
   Remarks* remarks_;
   std::vector<std::pair<Picked, ir::Value*>> elements_;
-  std::vector<ir::Value*> stacked_;  // of elements_
+  std::vector<ir::Value*> stacked_;  // the whole tensors of elements_
   TripGuards* guards_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
   size_t added_ = 0;
@@ -290,7 +291,7 @@ bool is_counting_loop(const ir::Node& node) {
   return node.op->control == Control::kLoop;
 }
 
-// Of Slices of one position; returns whether there were any.
+// Turns Slices of one position into Gathers; returns whether there were any.
 bool slices_to_gathers(ir::Graph& graph, ir::Region& body, const CountedLoop& counted) {
   bool any = false;
   for (auto& node : body.nodes) {
@@ -315,9 +316,9 @@ void for_each_loop(ir::Region& top, const Inference& known, const Fn& fn) {
   });
 }
 
-// Where proofs do not go far enough: the loop stands in both branches of an If, which asks what would have to be
-// proved, and becomes a Scan in one of them. Inside of other loops that is not worth while: the Scan would read data
-// whose size changes in each of their trips.
+// For loops without proofs: an If in front of the loop checks the assumptions. The loop stands in both branches, and
+// becomes a Scan in one of them. This does not pay inside of other loops: the Scan would read data whose size changes
+// in each of their iterations.
 class Guarder {
  public:
   Guarder(ir::Graph& graph, const Inference& known, Remarks* remarks)
@@ -335,7 +336,7 @@ class Guarder {
   }
 
  private:
-  // Returns how many nodes were put before what is now at the loop's place.
+  // Returns the number of nodes put in front of the loop.
   size_t guard(ir::Region& region, size_t at) {
     ir::Node& loop = *region.nodes[at];
     const ir::Region& body = LoopView(loop).body();
@@ -348,7 +349,7 @@ class Guarder {
     ir::Value* condition = guards.conditions(*picks);
     if (!condition) return guards.added();
     note_of_loop(remarks_, Change::kGuarded, loop, loop);
-    // Of all that is asked, before it is.
+    // Makes the numbers that the Scan will read, so that it adds no further nodes.
     for (const Picked& p : *picks) {
       guards.value(p.low);
       guards.value(p.low + counted.count());
@@ -362,8 +363,8 @@ class Guarder {
     return added;
   }
 
-  // A row of planned memory is a pointer in a Loop as well, and native code writes small products out: then nothing is
-  // won but by maps, and by weights that are read once.
+  // A row of planned memory is a pointer in a Loop as well, and native code inlines small products. Then only maps
+  // gain, and products whose weights are read once.
   static bool pays(const ir::Region& body, const std::vector<Picked>& picks) {
     const auto is_of_any_size = [](const Picked& p) { return !p.whole->type.is_concrete(); };
     if (picks.empty() || std::any_of(picks.begin(), picks.end(), is_of_any_size)) return true;
@@ -375,7 +376,7 @@ class Guarder {
     });
   }
 
-  static constexpr size_t kMaxNodes = 256;  // of a body that is there twice
+  static constexpr size_t kMaxNodes = 256;  // in a body, of which there will be two copies
 
   ir::Graph& graph_;
   const Inference& known_;

@@ -1,7 +1,7 @@
-// Marks from the outputs of the top region back to front, then sweeps. Nodes have no effects but their outputs, except
-// those that check sizes (op/size_check.h), which stay where the region around them does. So a loop whose outputs are
-// unused goes as a whole; of a loop that stays, only the nodes behind its states, its condition and its used scan
-// outputs are kept, and what checks sizes.
+// Marks nodes from the outputs of the top region back to front, then removes unmarked nodes. Nodes have no effects but
+// their outputs, except nodes that check sizes (op/size_check.h), which stay if the region around them does. So a loop
+// whose outputs are unused goes as a whole. In a loop that stays, only nodes that check sizes and nodes behind its
+// states, its condition and its used scan outputs stay.
 #include <algorithm>
 
 #include "op/loop_view.h"
@@ -22,7 +22,7 @@ class Marker {
     if (v) used.insert(v);
   }
 
-  // Marks within `region` until nothing changes; `region`'s outputs that matter are marked already.
+  // Marks nodes within `region` until nothing changes; the outputs of `region` that matter must be marked already.
   void mark(const ir::Region& region) {
     for (size_t i = region.nodes.size(); i-- > 0;) mark(*region.nodes[i]);
   }
@@ -48,7 +48,7 @@ class Marker {
     for (const auto& region : node.regions) mark(*region);
   }
 
-  // A state is needed from trip to trip, whether or not its final value is.
+  // An iteration needs the state of the iteration before, even if the final value has no reader.
   void mark_outputs(const LoopView& loop) {
     use(loop.condition_after());
     for (size_t i = 0; i < loop.states(); ++i) use(loop.state(i).after);
@@ -67,7 +67,7 @@ class Marker {
   }
 };
 
-// An output of a body that nobody uses becomes null on both sides.
+// Sets an unused output of a body to null, in the body and in the node.
 void drop_unused_outputs(ir::Region& region, const Marker& marker) {
   ir::for_each_node(region, [&](ir::Node& node) {
     if (is_loop(node)) {

@@ -1,8 +1,8 @@
-// Nodes whose operator knows simpler nodes for the same (OpDef::expand) become these: they join the elementwise groups
-// and reductions around them, and native code has no kernel to call. What such a node becomes is written in the file of
-// its operator; this pass puts it in.
+// Replaces a node by simpler nodes if the node's operator defines them (OpDef::expand). The simpler nodes join the
+// elementwise groups and reductions around them, and native code has no kernel to call. The operator's file defines the
+// nodes; this pass puts them into the graph.
 //
-// What a convolution will take into itself (opt/convolution.h) stays whole.
+// Nodes that a convolution will absorb (opt/convolution.h) stay whole.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -52,7 +52,7 @@ class Expander {
     return replace(region, at, parts);
   }
 
-  // Puts `parts` in the place of the node; returns where the last one of them stands.
+  // Puts `parts` in the place of the node; returns the position of the last part.
   size_t replace(ir::Region& region, size_t at, ir::Graph& parts) {
     const std::unique_ptr<ir::Node> node = take_out(region, at);
     for (size_t i = 0; i < node->inputs.size(); ++i) {
@@ -76,7 +76,7 @@ class Expander {
 
   ir::Graph& graph_;
   Remarks* remarks_;
-  const Uses uses_;  // before any node was replaced
+  const Uses uses_;  // counted before any node was replaced
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 

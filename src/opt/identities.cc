@@ -1,6 +1,6 @@
-// A node is an identity when its only output is its first input under the same type: Identity, a Cast to the type that
-// is there, Reshape and its like to the sizes that are there, a Transpose that moves nothing, Concat, Sum, Max, Min and
-// Mean of one operand. Whether sizes agree is known only where they are, so this runs on specialised graphs.
+// A node is an identity if its only output equals its first input with the same type: Identity; a Cast to the same
+// type; Reshape and similar operators that keep the sizes; a Transpose that moves nothing; Concat, Sum, Max, Min and
+// Mean of one operand. Whether sizes agree must be known, so the pass runs on specialised graphs.
 #include <unordered_map>
 
 #include "op/effects.h"

@@ -1,9 +1,9 @@
-// Products of 8-bit operands. Exporters write them in two ways, and both become one node that reads bytes, sums in
-// integers and scales what leaves:
+// Products of 8-bit operands. Exporters write them in two ways; both become one node that reads bytes, sums in integers
+// and scales its results:
 //   DequantizeLinear(a), DequantizeLinear(constant) -> MatMul, Gemm, Conv
 //   MatMulInteger -> Cast -> Mul by the scales
-// Then the node takes in the bias, Relu or Clip, and the QuantizeLinear that follow. The former sums exactly where the
-// float product rounds; all else keeps its bits.
+// The node then absorbs the bias, Relu or Clip, and the QuantizeLinear that follow. In the first form, sums become
+// exact where the float product rounds; everything else keeps its bits.
 #include <unordered_set>
 
 #include "base/in_pieces.h"
@@ -24,7 +24,7 @@ enum Input : size_t { kA, kB, kAZero, kBZero, kAScale, kBScale, kBias, kYScale, 
 
 // --- dequantised operands
 
-// Constant weights of `rank` axes, with one scale, or with one for each position along `axis`.
+// Whether the bytes are constant weights of `rank` axes with one scale, or with one for each position along `axis`.
 bool are_weights(const Bytes& bytes, size_t rank, int64_t axis) {
   if (!bytes.x->is_constant() || bytes.x->constant.dims().size() != rank) return false;
   if (has_one_scale(bytes)) return true;
@@ -34,7 +34,7 @@ bool are_weights(const Bytes& bytes, size_t rank, int64_t axis) {
   return along == axis && is_list(bytes.scale->constant) && (!bytes.zero || is_list(bytes.zero->constant));
 }
 
-// Sums of more products than this may leave 32 bits.
+// Sums of more products may exceed 32 bits.
 constexpr int64_t kMostProducts = int64_t{1} << 15;
 
 ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
@@ -43,7 +43,7 @@ ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
   if (!made.ok()) return nullptr;
   const auto* from = static_cast<const uint8_t*>(matrix.constant.raw());
   auto* to = static_cast<uint8_t*>(made->mutable_raw());
-  constexpr double kTurnedNs = 2;  // written to as many lines
+  constexpr double kTurnedNs = 2;  // a transposing copy writes to as many lines of the cache
   StopPoll stop;
   for (int64_t i = 0; i < dims[0]; ++i) {
     const bool goes_on = in_pieces(dims[1], kTurnedNs, stop, [&](int64_t begin, int64_t end) {
@@ -54,7 +54,7 @@ ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
   return graph.new_constant(matrix.name, *made);
 }
 
-// Whether `bias` is a list of `count` floats, once what is constant is folded.
+// Whether `bias` is a list of `count` floats after constants are folded.
 bool is_bias(const ir::Value* bias, int64_t count) {
   const ir::Node* made = bias->producer;
   if (is(made, "DequantizeLinear")) bias = made->inputs[0];
@@ -103,7 +103,7 @@ bool sum_convolution(ir::Node& node) {
   return true;
 }
 
-// --- what follows
+// --- the nodes that follow
 
 // The node that makes `v` for `user` alone.
 ir::Node* sole_producer(const ir::Node& user, const ir::Value* v, const Uses& uses) {
@@ -115,7 +115,7 @@ bool is_single(const ir::Value& v) {
   return v.type.has_shape && element_count(v.type.shape).is_known(1);
 }
 
-// Whether `v` is a list along the last axis of `product`.
+// Whether `v` has one element for each position along the last axis of `product`.
 bool is_list_of_columns(const ir::Value& v, const ir::Value& product) {
   return v.type.has_shape && v.type.shape.size() == 1 && product.type.has_shape && !product.type.shape.empty() &&
          same(v.type.shape[0], product.type.shape.back());
@@ -190,7 +190,7 @@ bool is_clamped(const ir::Node& conv) {
   return conv.attributes.has("low") || conv.attributes.has("high");
 }
 
-// Relu and Clip of a convolution's result.
+// Absorbs a Relu or Clip of a convolution's result.
 bool take_clamp(ir::Node& node, const Uses& uses) {
   const auto bounds = clamp_of(node);
   const ir::Node* conv = bounds ? sole_producer(node, node.inputs[0], uses) : nullptr;
@@ -204,7 +204,7 @@ bool take_clamp(ir::Node& node, const Uses& uses) {
 }  // namespace
 
 void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
-  std::unordered_set<const ir::Node*> passed;  // nodes that dequantised for a product that now reads bytes
+  std::unordered_set<const ir::Node*> passed;  // DequantizeLinears of products that now read bytes
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is_any(&node, {"MatMul", "Gemm", "Conv"})) return;
     const ir::Node* sources[] = {node.inputs[0]->producer, node.inputs[1]->producer};

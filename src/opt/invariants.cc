@@ -1,7 +1,7 @@
-// Loops from the inside out: what leaves an inner body may leave the outer one as well. Nodes of branches stay where
-// they are, for they may not run at all. A node leaves only if nothing can go wrong with it when no trip runs or when
-// an earlier node of the first trip fails: it is total, and its sizes are known, so that its inference cannot fail
-// either.
+// Hoists from inner loops to outer ones, because a node that leaves an inner body may leave the outer one as well.
+// Nodes of branches stay, because they may not run at all. A node leaves only if it cannot fail when no iteration runs,
+// or when an earlier node of the first iteration fails: it is total, and its sizes are known, so that its inference
+// cannot fail either.
 #include "op/effects.h"
 #include "op/loop_view.h"
 #include "opt/builder.h"
@@ -19,7 +19,7 @@ bool is_invariant(const ir::Node& node, const ir::Region& body) {
   return true;
 }
 
-// Moves what it can of `body` to position `at` of `region`; returns how many nodes.
+// Moves the invariant nodes of `body` to position `at` of `region`; returns their number.
 size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, Remarks* remarks) {
   Builder before(graph, region, at);
   std::vector<std::unique_ptr<ir::Node>> staying;

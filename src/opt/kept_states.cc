@@ -1,5 +1,6 @@
-// A state that every trip hands on as it is holds its initial value in all of them. Read in its place, weights that
-// pass through a loop are constants for the passes that follow, and limits of trips are known outside of the loop.
+// A state that every iteration passes on unchanged has its initial value in all of them. The body reads the initial
+// value instead. So weights that pass through a loop are constants for later passes, and limits of iterations are known
+// outside of the loop.
 #include <unordered_map>
 
 #include "op/loop_view.h"
@@ -15,7 +16,7 @@ bool same_type(const ir::Value& a, const ir::Value& b) {
          same(a.type.shape, b.type.shape);
 }
 
-// A loop that does nothing but go on stays, and keeps to the limits of its run.
+// A loop that does nothing but iterate stays, because the limits of its run apply to it.
 bool makes_something(const LoopView& loop) {
   for (size_t i = 0; i < loop.states(); ++i) {
     if (!loop.is_kept(i)) return true;

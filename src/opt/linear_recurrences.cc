@@ -1,14 +1,15 @@
-// Loops whose states are all linear and elementwise, h' = a h + b: the values of a state in all trips are a scan over
-// time in blocks (kernels/linear_recurrence.h), in which steps do not wait for each other. Everything else then runs
-// for all trips at once, and the loop is gone.
+// Loops whose states are all linear and elementwise, h' = a h + b. The values of a state in all iterations are computed
+// by a scan over time in blocks (kernels/linear_recurrence.h), in which iterations do not wait for each other. All
+// other nodes then run for all iterations at once, and the loop is gone.
 //
 //   Scan(h0, X; h, x: h' = k x + (1 - k) h; y = f(h'))   becomes   H = LinearRecurrence(h0, 1 - k, k X); Y = f(H)
 //
-// a and b are put together from what an update is written as (h + k (x - h) is one too): they are nodes like others,
-// for all trips or, where the loop does not change them, one. Integers wrap, so their results are the same; floats
-// round differently, and are left alone unless the user allows it.
+// a and b are derived from the nodes of the update (h + k (x - h) is linear, too). They are ordinary nodes, which run
+// for all iterations, or once if the loop does not change their operands. Integers wrap, so their results are the same.
+// Floats round differently, and are left alone unless the user allows other rounding.
 //
-// For states of a few elements only: others take about as long for the memory that rows are read and written in.
+// Only for states of a few elements: with larger states, reading and writing rows in memory takes about as long as the
+// loop.
 #include <algorithm>
 #include <unordered_set>
 
@@ -27,18 +28,18 @@ namespace {
 
 constexpr int64_t kMaxLanes = 4;
 constexpr int64_t kLeastTrips = 256;
-constexpr int64_t kMaxElements = 64;  // of any value of the body
+constexpr int64_t kMaxElements = 64;  // in any value of the body
 
-// A number that is 0, 1, -1, or a value.
+// A factor: 0, 1, -1, or a value.
 struct Factor {
   int sign = 0;
-  ir::Value* value = nullptr;  // null: `sign` is all
+  ir::Value* value = nullptr;  // null: the factor is `sign`
 
   static Factor of(ir::Value* v) { return {1, v}; }
   bool is_zero() const { return sign == 0 && !value; }
 };
 
-// a h + b
+// The update a h + b.
 struct Update {
   Factor a, b;
 };
@@ -48,7 +49,7 @@ class Solver {
   Solver(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
       : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), remarks_(remarks) {}
 
-  // Whether nodes took the place of the Scan.
+  // Whether the Scan was replaced by nodes.
   bool run() {
     if (!read() || !all_run_at_once() || !rows_keep_sizes()) return false;
     order_states();
@@ -76,7 +77,7 @@ class Solver {
     return !trips_.is_unknown() && !(trips_.is_known() && trips_.value() < kLeastTrips);
   }
 
-  // Once the states are known.
+  // Whether all nodes can run for all iterations at once. The states must be known.
   bool all_run_at_once() const {
     const Varies varies = [this](const ir::Value* v) { return !is_invariant(v, body_); };
     return std::all_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) {
@@ -86,7 +87,8 @@ class Solver {
     });
   }
 
-  // Without trips, rows have the sizes that the model says; and all of them differ from trip to trip.
+  // Whether the sizes of rows stay right: without iterations, they are the sizes that the model states. Rows must also
+  // differ from iteration to iteration.
   bool rows_keep_sizes() const {
     for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = scan_.scan_output(i);
@@ -97,7 +99,7 @@ class Solver {
     return true;
   }
 
-  // --- whether all states are linear, in an order in which each needs only those before it
+  // --- whether all states are linear, and an order in which each state needs only earlier ones
 
   void order_states() {
     for (size_t i = 0; i < scan_.states(); ++i) open_.insert(scan_.state(i).before);
@@ -115,7 +117,7 @@ class Solver {
     }
   }
 
-  // What depends on states that are not solved.
+  // Finds values that depend on unsolved states.
   void find_dependent() {
     dependent_ = open_;
     for (const auto& node : body_.nodes) {
@@ -179,7 +181,7 @@ class Solver {
     ir::replace_uses(graph_, replaced);
   }
 
-  // Nodes that need no state that is not solved, for all trips.
+  // Moves out nodes that need no unsolved state; they run for all iterations.
   void take_ready() {
     std::vector<std::unique_ptr<ir::Node>> staying;
     for (auto& node : body_.nodes) {
@@ -224,7 +226,7 @@ class Solver {
     open_.erase(in);
     scan_.set_after(state, nullptr);
     drop(*out->producer);
-    // With what the state was at the beginning of each trip, for those who ask.
+    // Adds outputs for the last state and, if the body reads it, for the state at the beginning of each iteration.
     last_[state] = graph_.add_output(node, std::string(out->name) + ":last", in->type);
     if (count_uses(body_, in) > 0) {
       stacked_[in] = graph_.add_output(node, std::string(in->name) + ":before", type);
@@ -233,7 +235,7 @@ class Solver {
     }
   }
 
-  // The node that made a state, and what only it needed.
+  // Removes the node that made a state, and nodes that only it needed.
   void drop(const ir::Node& made) {
     for (size_t i = body_.nodes.size(); i-- > 0;) {
       const ir::Node& node = *body_.nodes[i];
@@ -280,12 +282,12 @@ class Solver {
     return Factor::of(make("Mul", {x.value, y.value}));
   }
 
-  // As a value, of the type that `other` has if it is a number.
+  // The factor as a value; a number takes the type of `other`.
   ir::Value* valued(const Factor& f, const Factor& other) {
     return f.value ? f.value : number(f.sign, other.value ? other.value->type.element : type_, {});
   }
 
-  // With all sizes of the state.
+  // The factor with all sizes of the state.
   ir::Value* spread(const Factor& f, const ir::Value& state) {
     const Dims dims = known_dims(state.type.shape);
     if (!f.value) return number(f.sign, state.type.element, dims);
@@ -313,7 +315,7 @@ class Solver {
     return graph_.new_constant(scan_.node().name, std::move(t));
   }
 
-  // For all trips; once, where the loop does not change the operands.
+  // Makes a node for all iterations; for one if the loop does not change the operands.
   ir::Value* make(std::string_view op_name, std::initializer_list<ir::Value*> inputs) {
     const bool once = std::all_of(inputs.begin(), inputs.end(), [&](auto* v) { return is_invariant(v, body_); });
     Shape shape;
@@ -343,12 +345,12 @@ class Solver {
   Remarks* remarks_;
   bool reverse_ = false;
   Dim trips_;
-  std::vector<size_t> order_;                                 // of states
-  std::unordered_set<const ir::Value*> open_;                 // states that are not solved
-  std::unordered_set<const ir::Value*> dependent_;            // what depends on them
-  std::unordered_map<const ir::Value*, ir::Value*> stacked_;  // of values of the body, for all trips
-  ElementType type_ = ElementType::kUndefined;                // of the state at hand
-  std::unordered_map<size_t, ir::Value*> last_;               // of states: what the last trip makes of them
+  std::vector<size_t> order_;                                 // states in the order in which they are solved
+  std::unordered_set<const ir::Value*> open_;                 // unsolved states
+  std::unordered_set<const ir::Value*> dependent_;            // values that depend on unsolved states
+  std::unordered_map<const ir::Value*, ir::Value*> stacked_;  // values of the body, stacked for all iterations
+  ElementType type_ = ElementType::kUndefined;                // of the current state
+  std::unordered_map<size_t, ir::Value*> last_;               // by state: its value after the last iteration
   size_t added_ = 0;
 };
 

@@ -14,7 +14,7 @@ ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir:
   std::unique_ptr<ir::Node> node = take_out(region, at);
   ir::Node* choice = Builder(graph, region, at).node("If", name);
   graph.add_input(choice, condition);
-  // The If makes the values that others read: nobody has to look for the readers. What the node makes is new.
+  // The If takes over the node's outputs, so their readers stay unchanged. The node gets new outputs.
   for (ir::Value*& result : node->outputs) {
     if (!result) {
       graph.add_absent_output(choice);

@@ -1,19 +1,22 @@
+// A sequence to which every iteration appends becomes a scan output:
+//
 //   s = Loop(ss = SequenceEmpty(); ss' = SequenceInsert(ss, y)); Y = ConcatFromSequence<axis = 0, new_axis = 1>(s)
 //
-// becomes  Y = Loop(; y).  It is how exporters write what a program keeps in a list. A list that may be empty is cut
-// from the rows all the same, so that what fails for an empty one still does. So is a tensor that grows from nothing:
+// becomes  Y = Loop(; y).  Exporters write a program's list in this way. A sequence that may be empty is still cut from
+// the rows, so that nodes which fail for an empty sequence still fail. A tensor that grows from nothing becomes rows,
+// too:
 //
 //   Y = Loop(ys = zeros(B, 0, N); ys' = Concat<axis = 1>(ys, y))   becomes   Y = Reshape(MoveAxis(Loop(; y)))
 //
-// Where the tensors of a list differ in the axis that they are joined along, they make no rows, but a tensor that grows
-// (plan/growing.h), which takes a small part of what a list of values takes:
+// If the tensors of a sequence differ along the axis on which they are joined, they cannot be rows. They become a
+// tensor that grows (plan/growing.h), which takes a small part of the time of a sequence of values:
 //
 //   s = Loop(ss = SequenceEmpty(); ss' = SequenceInsert(ss, y)); Y = ConcatFromSequence<axis = 0>(s)
 //
 // becomes  none, g = Loop(n = true, ys = zeros(0); n' = false, ys' = Concat<axis = 0>(ys, y))
 //          Y = If(none; ConcatFromSequence<axis = 0>(SequenceEmpty()); g)
 //
-// as there is nothing to join in a list that is empty: the first branch fails.
+// An empty sequence has nothing to join: the first branch fails, as the model does.
 #include "opt/loop_sequences.h"
 
 #include <algorithm>
@@ -64,12 +67,12 @@ class Lists {
 
  private:
   struct Appended {
-    ir::Node* node = nullptr;  // that appends; null: the state is something else
+    ir::Node* node = nullptr;  // the node that appends; null: the state is not such a state
     ir::Value* piece = nullptr;
     int64_t axis = 0;
   };
 
-  // To a state that nothing else reads or writes.
+  // The append to a state that no other node reads or writes.
   Appended what_is_appended(size_t state) const {
     const auto [initial, in, out, final] = loop_.state(state);
     if (!out->producer || out->owner != &body_) return {};
@@ -78,7 +81,8 @@ class Lists {
     const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
     if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
     const bool is_row = grows(*initial, appended) || (!trips_.is_unknown() && is_list(*initial, node));
-    const bool is_alone = is_row && count_uses(body_, in) == 1 && count_uses(body_, out) == 1;  // last: takes longest
+    // The last test: it takes longest
+    const bool is_alone = is_row && count_uses(body_, in) == 1 && count_uses(body_, out) == 1;
     return is_alone ? appended : Appended{};
   }
 
@@ -124,7 +128,7 @@ class Lists {
     return type;
   }
 
-  // Every ConcatFromSequence of the list beside the loop.
+  // Replaces every ConcatFromSequence of the list in the loop's region.
   void replace_joins(const ir::Value* list, ir::Value* rows) {
     for (size_t i = place_; i < region_.nodes.size(); ++i) {
       if (!is(region_.nodes[i].get(), "ConcatFromSequence") || region_.nodes[i]->inputs[0] != list) continue;
@@ -148,7 +152,7 @@ class Lists {
     return axis == 0 ? rows : moved_axis(rows, axis, name, at);
   }
 
-  // Rows one behind the other along an axis that they have.
+  // Joins the rows along an axis that they have.
   ir::Value* side_by_side(ir::Value* rows, size_t axis, const std::string& name, size_t at) {
     ir::Value* moved = axis == 0 ? rows : moved_axis(rows, static_cast<int64_t>(axis), name, at);
     return merged(moved, axis, name, axis == 0 ? at : at + 1);
@@ -162,7 +166,7 @@ class Lists {
               {ir::Attribute::of("from", 0), ir::Attribute::of("to", axis)});
   }
 
-  // Axes `axis` and the one behind it as one.
+  // Merges axis `axis` and the axis behind it.
   ir::Value* merged(ir::Value* v, size_t axis, const std::string& name, size_t at) {
     Shape shape = v->type.shape;
     shape[axis + 1] = shape[axis + 1] * shape[axis];
@@ -185,7 +189,7 @@ class Lists {
   ir::Region& region_;
   LoopEditor loop_;
   ir::Region& body_;
-  const size_t place_;  // behind the loop
+  const size_t place_;  // the position behind the loop
   const Dim& trips_;
   Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
@@ -223,7 +227,7 @@ class JoinedLists {
     return true;
   }
 
-  // Those beside the loop.
+  // The ConcatFromSequences of the list in the loop's region.
   std::vector<ir::Node*> joins_of(const ir::Value* list) const {
     std::vector<ir::Node*> joins;
     for (const auto& node : region_.nodes) {
@@ -233,7 +237,7 @@ class JoinedLists {
     return joins;
   }
 
-  // The one axis of all joins, which is the only one whose size may vary.
+  // The axis along which all joins join; only its size may vary.
   static std::optional<size_t> joined_axis(const std::vector<ir::Node*>& joins, const Type& piece) {
     if (!piece.is_tensor() || !piece.has_shape || is_string(piece.element)) return std::nullopt;
     const auto rank = static_cast<int64_t>(piece.shape.size());
@@ -269,7 +273,7 @@ class JoinedLists {
     return loop_.add_state(start, before, after, name + ":joined");
   }
 
-  // Whether there was no trip.
+  // Adds a state that is true if the loop made no iteration.
   ir::Value* add_flag(const std::string& name) {
     const auto constant = [&](bool value) {
       return graph_.new_constant(name, Tensor::scalar<bool>(ElementType::kBool, value));

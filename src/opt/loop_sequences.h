@@ -5,16 +5,17 @@
 
 namespace treadle::opt {
 
-// Of the Loop at `at` of `region`, which runs `trips` trips; unknown: it may end at any. Sequences that begin empty and
-// get one tensor of known sizes behind the others in each trip become scan outputs if trips are known or a symbol;
-// behind the loop they are cut into sequences again, or, where they are joined at once, are the result as they are.
-// Tensors that begin without elements and get one piece of known sizes behind the others (Concat) become scan outputs
-// of any loop. Wants types, and leaves those of what follows as they were. Returns whether there were any.
+// Rewrites the Loop at `at` of `region`. `trips`: its trip count; unknown if it may end in any iteration. A sequence
+// becomes a scan output if it begins empty, each iteration appends one tensor of known sizes, and the trip count is
+// known or a symbol. Behind the loop, the scan output is cut into a sequence again, or is the result itself if the
+// model only joins the sequence. A tensor that begins without elements, and to which each iteration appends one piece
+// of known sizes (Concat), becomes a scan output of any loop. Needs types, and does not update types of the nodes
+// behind. Returns whether anything changed.
 bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Remarks* remarks);
 
-// Of the Loop at `at` of `region`: sequences that begin empty, get one tensor behind the others in each trip, and are
-// only joined behind the loop, along an axis that the tensors have, become tensors that grow. The tensors may differ in
-// that axis; their other sizes are known. Wants types. Returns whether there were any.
+// Rewrites the Loop at `at` of `region`. A sequence becomes a tensor that grows if it begins empty, each iteration
+// appends one tensor, and behind the loop the sequence is only joined, along an axis that the tensors have. The tensors
+// may differ along that axis; their other sizes must be known. Needs types. Returns whether anything changed.
 bool lists_to_growing(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks);
 
 }  // namespace treadle::opt

@@ -1,10 +1,10 @@
-// A Scan that carries nothing from trip to trip is a map: its body runs for all trips at once, as nodes outside of it.
-// Kernels then see long rows instead of short ones, groups of elementwise nodes run tile by tile over all of it, and
-// what kernels split over threads is split over the trips. Loops that are counted are Scans by now
-// (opt/counted_loops.cc). States that every trip hands on as they are carry nothing.
+// A Scan that carries nothing from one iteration to the next is a map: its body runs for all iterations at once, as
+// nodes outside of the loop. Kernels then see long rows instead of short ones, groups of elementwise nodes run tile by
+// tile over all iterations, and kernels that use threads split the iterations among them. Counted loops are Scans
+// already (opt/counted_loops.cc). A state that every iteration passes on unchanged carries nothing.
 //
-// All nodes of the body must be able to run for all trips (opt/stacked.h). Where some are not elementwise, what lies
-// between them is written to memory for all trips; it has to stay in proportion.
+// All nodes of the body must be able to run for all iterations (opt/stacked.h). If some are not elementwise, the values
+// between nodes are written to memory for all iterations; the limits below keep that memory small.
 #include <algorithm>
 #include <unordered_set>
 
@@ -17,13 +17,14 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kLeastTrips = 4;                   // that make it worth while
-constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of one value over all trips, beside elementwise nodes
-constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in one trip, where trips are not known
+constexpr int64_t kLeastTrips = 4;                   // fewer do not pay
+constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of one value over all iterations, beside elementwise
+                                                     // nodes
+constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in one iteration, if trips are unknown
 
 class Mapper {
  public:
-  // `replaced`: results of the Scan that others take the place of.
+  // `replaced`: gets the results of the Scan and their replacements.
   Mapper(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks,
          std::unordered_map<ir::Value*, ir::Value*>& replaced)
       : graph_(graph),
@@ -34,10 +35,10 @@ class Mapper {
         remarks_(remarks),
         replaced_(replaced) {}
 
-  // Whether nodes took the place of the Scan, and how many.
+  // Whether nodes replaced the Scan.
   bool run() {
     if (!reads_along_trips() || !is_map()) return false;
-    std::unordered_map<ir::Value*, ir::Value*> states;  // none of them changes
+    std::unordered_map<ir::Value*, ir::Value*> states;  // all of them are constant
     for (size_t i = 0; i < scan_.states(); ++i) states[scan_.state(i).before] = scan_.state(i).initial;
     ir::replace_uses(body_, states);
     dissolve();
@@ -91,8 +92,8 @@ class Mapper {
            });
   }
 
-  // Rows that are the same in all trips are written as often as there are trips; without trips, rows have the sizes
-  // that the model says.
+  // Whether the rows can be one tensor. Rows that are the same in all iterations are repeated, which needs the trip
+  // count. A loop without iterations gives rows of the sizes that the model states.
   bool can_be_whole(size_t scan_output) const {
     const ir::Value* row = scan_.scan_output(scan_output).row;
     if (!row) return true;

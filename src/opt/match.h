@@ -1,5 +1,5 @@
 #pragma once
-// How rewrites find their nodes.
+// Helpers that passes use to find nodes.
 
 #include <algorithm>
 #include <initializer_list>
@@ -17,7 +17,7 @@ namespace treadle::opt {
 inline bool is(const ir::Node& node, std::string_view op, std::string_view domain = "") {
   return node.op->name == op && node.op->domain == domain;
 }
-// Null is nothing.
+// A null node is none of the operators.
 inline bool is(const ir::Node* node, std::string_view op) {
   return node && is(*node, op);
 }
@@ -25,8 +25,8 @@ inline bool is_any(const ir::Node* node, std::initializer_list<std::string_view>
   return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return is(node, op); });
 }
 
-// Calls `visit(region, at)` for the node at each position, behind those of its bodies. It may put nodes in and take
-// them out, and returns the position of the last one that need not be visited again. Ends early if it is told to stop.
+// Calls `visit(region, at)` for the node at each position, after the nodes of its bodies. `visit` may insert and remove
+// nodes. It returns the position of the last node that need not be visited again. Ends early if it is told to stop.
 template <class Visit>
 void visit_nodes(ir::Region& region, const Visit& visit) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
@@ -36,8 +36,8 @@ void visit_nodes(ir::Region& region, const Visit& visit) {
   }
 }
 
-// As visit_nodes, where many nodes are replaced: what nodes put in and taken out cost does not grow with the region.
-// While `visit` runs, the nodes behind `at` are not in the region.
+// As visit_nodes, for passes that replace many nodes: the cost of an insertion or removal does not grow with the
+// region. While `visit` runs, the nodes behind `at` are not in the region.
 template <class Visit>
 void rewrite_nodes(ir::Region& region, const Visit& visit) {
   std::vector<std::unique_ptr<ir::Node>> waiting = std::exchange(region.nodes, {});
@@ -51,8 +51,8 @@ void rewrite_nodes(ir::Region& region, const Visit& visit) {
   }
 }
 
-// As rewrite_nodes, where `visit` notes in `replaced` which values others take the place of: the node that it sees
-// reads these others, bodies included. The caller replaces what is left (results of `region`) at the end, once.
+// As rewrite_nodes; `visit` adds values and their replacements to `replaced`. Each visited node, bodies included,
+// already reads the replacements. At the end, the caller replaces the remaining uses (the results of `region`) once.
 template <class Visit>
 void rewrite_nodes(ir::Region& region, const std::unordered_map<ir::Value*, ir::Value*>& replaced, const Visit& visit) {
   rewrite_nodes(region, [&](ir::Region& around, size_t at) {
@@ -61,8 +61,8 @@ void rewrite_nodes(ir::Region& region, const std::unordered_map<ir::Value*, ir::
   });
 }
 
-// Takes out the nodes of which `goes(region, node)` says so, in the order of each region, then those of the bodies of
-// what stays.
+// Removes the nodes for which `goes(region, node)` is true: first from each region in order, then from the bodies of
+// the nodes that stay.
 template <class Goes>
 void erase_nodes(ir::Region& region, const Goes& goes) {
   std::erase_if(region.nodes, [&](const auto& node) { return goes(region, *node); });

@@ -1,6 +1,6 @@
-// Which products keep their weights in float16. What is rounded is decided here, once, so that it depends neither on
-// the number of steps nor on where a product runs in the end: a stream that is pushed one step at a time multiplies by
-// the same weights as one long run.
+// Decides which products keep their weights in float16. The decision is made here, once, so that it depends neither on
+// the trip count nor on where a product finally runs: a stream that is pushed one step at a time multiplies by the same
+// weights as one long run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +31,11 @@ bool is_product(const ir::Node& node) {
 }
 
 struct Rounding {
-  float largest = 0;  // weight, in magnitude
-  float error = 0;    // of the weight that is rounded furthest
+  float largest = 0;  // largest magnitude of a weight
+  float error = 0;    // largest error of a rounded weight
 };
 
-// None where float16 does not hold a weight (it is too large, infinite, or no number), or where it was told to stop.
+// None if float16 cannot hold a weight (it is too large, infinite or NaN), or if it was told to stop.
 std::optional<Rounding> rounding_of(const Tensor& weights) {
   constexpr size_t kTile = 1024;
   uint16_t halves[kTile];
@@ -61,7 +61,7 @@ std::optional<Rounding> rounding_of(const Tensor& weights) {
   return found;
 }
 
-// Too many columns for a product by dots, constant, and float.
+// Whether the node has constant float weights with too many columns for a product by dots.
 bool has_weights(const ir::Node& node) {
   const ir::Value* b = node.inputs.size() > 1 ? node.inputs[1] : nullptr;
   if (!b || !b->is_constant() || b->constant.type() != ElementType::kFloat || b->constant.dims().size() < 2) {
@@ -72,10 +72,11 @@ bool has_weights(const ir::Node& node) {
   return dims[dims.size() - (transposed ? 2 : 1)] > kernels::kGemmDotColumns;
 }
 
-// By value: the nodes that read it.
+// For each value, the nodes that read it.
 using Readers = std::unordered_map<const ir::Value*, std::vector<const ir::Node*>>;
 
-// The loop of the product's own region that reads what it makes, itself or by way of other nodes; null: none.
+// The loop in the product's own region that reads the product's result, directly or through other nodes; null if there
+// is none.
 const ir::Node* loop_that_reads(const ir::Node& product, const Readers& readers) {
   std::vector<const ir::Node*> pending{&product};
   std::unordered_set<const ir::Node*> seen;

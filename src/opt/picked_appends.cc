@@ -1,10 +1,10 @@
-// A state that goes on from picked rows of itself, and to which its loop appends:
+// A loop that picks rows of a state and appends to them:
 //
 //   g = Gather(s, rows, axis = b); s' = Concat(g, new, axis = a)   becomes   s' = PickedConcat(s, rows, new)
 //
-// which is how beams hand on keys and values. What has room for new elements keeps it then (plan/growing.h), and of the
-// old ones only rows that another row takes the place of move. Nobody else may read s or g, since rows are put in their
-// places where s lies.
+// Beam searches pass on keys and values in this way. A state that has room for new elements then keeps it
+// (plan/growing.h), and only rows that another row replaces are moved. s and g must have no other reader, because rows
+// are moved within the memory of s.
 #include <algorithm>
 
 #include "op/axes.h"
@@ -22,7 +22,7 @@ int64_t axis_of(const ir::Node& node, int64_t otherwise, int64_t rank) {
   return from_front(node.attributes.get_int("axis", otherwise), rank);
 }
 
-// The Gather that makes what `concat` appends to, where it picks rows of the state for `concat` alone.
+// The Gather behind the operand to which `concat` appends, if it picks rows of the state for `concat` alone.
 ir::Node* picks_rows(const ir::Node& concat, const LoopView::State& state, const ir::Region& body, const Uses& uses) {
   ir::Node* pick = concat.inputs[0] ? concat.inputs[0]->producer : nullptr;
   if (!is(pick, "Gather") || pick->parent != &body || pick->inputs[0] != state.before) return nullptr;

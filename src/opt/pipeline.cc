@@ -33,7 +33,7 @@ bool read_lists(ir::Graph& graph, Remarks* remarks, const PipelineOptions& optio
   return true;
 }
 
-// In native code small products cost less inside of the loop than what hands their results in.
+// In native code, a small product costs less inside of the loop than passing its result in.
 bool batch(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
   (options.native ? batch_large_products : batch_products)(graph, remarks);
   return false;
@@ -44,7 +44,7 @@ bool regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options)
   return false;
 }
 
-// A chain of loops over lists, each of which waits for the one that makes its list, is at most so long.
+// Limit of the length of a chain of loops over lists, each of which waits for the loop that makes its list.
 constexpr int kMostRounds = 16;
 
 constexpr Pass kPasses[] = {
@@ -121,7 +121,7 @@ constexpr Pass kPasses[] = {
     {"append-to-picked-rows", Stage::kPlanning, plain<append_to_picked_rows>,
      "behind remove-dead-nodes: a state that somebody else reads, for nothing or not, stays as it is"},
 };
-static_assert(std::size(kPasses) <= 64);  // PassSet
+static_assert(std::size(kPasses) <= 64);  // the number of bits of PassSet
 
 }  // namespace
 
@@ -160,7 +160,7 @@ bool is_on(std::string_view name, const PipelineOptions& options) {
 
 namespace {
 
-// Whether types are old.
+// Returns whether types are out of date.
 Result<bool> run_once(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks) {
   bool any_old = false;
   for (const Pass& pass : kPasses) {

@@ -1,9 +1,10 @@
-// Products in the form that suits what they are made of:
-// - MatMul(W, x) of a constant matrix and a vector is MatMul(x, transposed W): packed, one row for each step.
-// - MatMul(A, B) of a column and a row is Mul(A, B), floats plus 0, which joins the elementwise groups around it.
-// - MatMul(A, x) of short rows and a vector, in a loop, is ReduceSum(Mul(A, x)): kernels of such products sum as
+// Products in the form that suits their operands:
+// - MatMul(W, x) of a constant matrix and a vector becomes MatMul(x, transposed W): packed, with one row for each step.
+// - MatMul(A, B) of a column and a row becomes Mul(A, B), for floats plus 0, which joins the elementwise groups around
+//   it.
+// - MatMul(A, x) of short rows and a vector, in a loop, becomes ReduceSum(Mul(A, x)): kernels of such products sum as
 //   ReduceSum does (kernels/gemm.h), so bits stay.
-// - Einsum in a loop is Transpose, Reshape, Mul, MatMul and ReduceSum. Outside of loops it keeps its own kernel.
+// - Einsum in a loop becomes Transpose, Reshape, Mul, MatMul and ReduceSum. Outside of loops it keeps its own kernel.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -26,8 +27,8 @@ namespace {
 using einsum::Label;
 using einsum::Labels;
 
-constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant that is worth a second copy
-constexpr int64_t kFewestTransposed = 64;     // smaller ones are written out element by element
+constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant; a second copy of a larger one does not pay
+constexpr int64_t kFewestTransposed = 64;     // native code inlines smaller products
 constexpr int64_t kLongestRow = kernels::kGemmShortDot, kMostElements = 1 << 13;
 
 int64_t count_of(const Dims& sizes) {
@@ -47,7 +48,7 @@ class Rewriter : public Restater {
 
   // --- MatMul ---
 
-  // Null where the product stays as it is.
+  // Null if the product stays as it is.
   ir::Value* multiply(ir::Value* a, ir::Value* b, const Type& result, bool in_loop) {
     const Type &left = a->type, &right = b->type;
     if (!left.has_shape || !right.has_shape) return nullptr;
@@ -87,7 +88,7 @@ class Rewriter : public Restater {
     return made = graph().new_constant(std::string(w->name) + ":transposed", std::move(to));
   }
 
-  // A sum of one product, which begins with 0 and so is never -0.
+  // A sum of one product: sums begin with 0, so the result is never -0.
   ir::Value* multiply_column_by_row(ir::Value* a, ir::Value* b, const Type& result) {
     ir::Value* product = call("Mul", {a, b}, result);
     if (!is_float(result.element)) return product;
@@ -96,7 +97,7 @@ class Rewriter : public Restater {
     return call("Add", {product, graph().new_constant(std::string(product->name) + ":zero", std::move(zero))}, result);
   }
 
-  // A is [..., M, K], x is [K] or [..., K, 1]. Sums of narrow floats are sums of floats, as in a product.
+  // A is [..., M, K], x is [K] or [..., K, 1]. Narrow floats are summed as float, as in a product.
   ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& columns) {
     Dims as_row = columns;
     if (as_row.size() > 1) std::swap(as_row[as_row.size() - 1], as_row[as_row.size() - 2]);
@@ -115,7 +116,7 @@ class Rewriter : public Restater {
 
   // --- Einsum ---
 
-  // A value on its way, its dimensions in the order of their labels.
+  // An intermediate value; its dimensions are in the order of their labels.
   struct Term {
     ir::Value* value = nullptr;
     Labels labels;
@@ -148,7 +149,7 @@ class Rewriter : public Restater {
            type == ElementType::kUint32 || type == ElementType::kUint64;
   }
 
-  // False where a label stands for two sizes, or twice in one operand.
+  // False if a label stands for two sizes, or occurs twice in one operand.
   bool set_sizes(const ir::Node& node) {
     std::fill(std::begin(sizes_), std::end(sizes_), 0);
     for (size_t i = 0; i < equation_.inputs.size(); ++i) {
@@ -219,7 +220,7 @@ class Rewriter : public Restater {
     return {product, order};
   }
 
-  // The term under all labels of `order`, 1 where it has none.
+  // The term with all labels of `order` as dimensions; the size is 1 for labels that it lacks.
   ir::Value* spread(const Term& term, const Labels& order) {
     Labels own;
     Dims under;

@@ -1,14 +1,14 @@
-// Chains of one operation that gives the same bits however it is grouped (kernels::is_associative) are grouped so that
-// what is ready first is put together first:
+// Regroups chains of an operation that gives the same bits in any grouping (kernels::is_associative), so that operands
+// that are ready first are combined first:
 //
 //   left' = Min(Min(left, up), corner) + cost   becomes   left' = Min(left, Min(up, corner)) + cost
 //   hash' = Xor(Xor(hash, key), word)           becomes   hash' = Xor(hash, Xor(key, word)), Xor(key, word) hoisted
 //
-// Of the states that a loop carries, the next trip waits for one operation then instead of all of them; what depends on
-// nothing inside of the loop is put together before it. Operands keep their order where the operation asks for it.
+// The next iteration then waits for one operation on a state, not for all of them. Operands that depend on nothing
+// inside of the loop are combined before it. Operands keep their order if the operation needs it.
 //
-// A chain is grouped anew where its result is ready earlier in native code, or where fewer of its operations stay in
-// the loop, and where these work on no more elements than before. Its nodes stay the same ones, with other operands.
+// A chain is regrouped if its result is then ready earlier in native code, or if fewer of its operations stay in the
+// loop and these work on no more elements than before. Its nodes stay the same, with other operands.
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -31,8 +31,8 @@ namespace {
 using Time = double;
 constexpr Time kBeforeLoop = -2, kFromStart = -1;
 
-// When the values of a body are ready: before the loop; from the start of a trip on, as they do not wait for the trip
-// before; or so many additions (latency_of) behind the states.
+// When the values of a body are ready: before the loop; from the start of an iteration on, because they do not wait for
+// the iteration before; or a number of additions (latency_of) after the states.
 class Times {
  public:
   explicit Times(const LoopView& loop) : body_(loop.body()) {
@@ -40,7 +40,8 @@ class Times {
     for (size_t i = 0; i < loop.states(); ++i) {
       if (!loop.is_kept(i)) waiting.push_back(i);
     }
-    // A state that is made of what waits for no state is itself nothing to wait for: a row of the trip before.
+    // A state that is made of values that wait for no state is not waited for either: it is a row of the iteration
+    // before.
     for (size_t before = SIZE_MAX; before != waiting.size();) {
       before = waiting.size();
       for (const ir::Value* v : body_.inputs) of_[v] = kFromStart;
@@ -54,7 +55,7 @@ class Times {
     const auto found = of_.find(v);
     return found == of_.end() ? kBeforeLoop : found->second;
   }
-  // Anew, where its inputs are ready at other times than before.
+  // Computes a node's times again after its inputs changed.
   void add(const ir::Node& node) {
     Time time = kFromStart;
     for (const ir::Value* v : node.inputs) time = std::max(time, of(v));
@@ -73,10 +74,10 @@ class Times {
   std::unordered_map<const ir::Node*, double> latency_;
 };
 
-// The operation of a node with two operands that may be grouped as one likes.
+// The operation of a node with two operands, if it may be grouped in any way.
 std::optional<kernels::ElementwiseOp> operation_of(const ir::Node& node) {
   if (node.inputs.size() != 2 || !node.inputs[0] || !node.inputs[1] || !price_of(node)) return std::nullopt;
-  if (node.version->attribute("broadcast")) return std::nullopt;  // old versions: of the second operand alone
+  if (node.version->attribute("broadcast")) return std::nullopt;  // old versions broadcast the second operand only
   const ElementwiseForm form = elementwise_form(node);
   const bool is_plain = form.kind == ElementwiseForm::Kind::kOperation && form.axis < 0 && form.arguments[0] == 0 &&
                         form.arguments[1] == 1;
@@ -84,9 +85,9 @@ std::optional<kernels::ElementwiseOp> operation_of(const ir::Node& node) {
   return form.op;
 }
 
-// An operand of a chain, or what two of them make.
+// An operand of a chain, or the combination of two.
 struct Term {
-  ir::Value* value = nullptr;  // null: nothing has been made yet
+  ir::Value* value = nullptr;  // null: not made yet
   Time time = kBeforeLoop;
   Shape shape;
 
@@ -96,7 +97,7 @@ struct Term {
   }
 };
 
-// When the result of a chain is ready, how many of its operations stay in the loop, and their elements.
+// When the result of a chain is ready, how many of its operations stay in the loop, and on how many elements they work.
 struct Cost {
   Time ready = kBeforeLoop;
   size_t operations = 0;
@@ -114,7 +115,7 @@ struct Cost {
   }
 };
 
-// Which two operands of a chain are put together first, which then, until one value is left.
+// The order in which the operands of a chain are combined in pairs, until one value is left.
 class Grouping {
  public:
   Grouping(std::vector<Term> operands, double latency, bool commutes) : terms_(std::move(operands)) {
@@ -142,8 +143,8 @@ class Grouping {
 
   const Cost& cost() const { return cost_; }
 
-  // `links` and `root`, the nodes of the chain, become these steps, the root the last one. Those that are the same in
-  // every trip go before the loop, the others are returned in their order.
+  // Turns `links` and `root`, the nodes of the chain, into these steps; the root is the last one. Steps that are the
+  // same in every iteration go before the loop. Returns the other steps in order.
   std::vector<std::unique_ptr<ir::Node>> apply(std::vector<std::unique_ptr<ir::Node>> links, ir::Node& root,
                                                Builder& before_loop) {
     std::vector<std::unique_ptr<ir::Node>> staying;
@@ -173,11 +174,11 @@ class Grouping {
   Term together(size_t a, size_t b, double latency) const {
     Term result{nullptr, Times::behind(std::max(terms_[a].time, terms_[b].time), latency), terms_[a].shape};
     [[maybe_unused]] const Status fits = broadcast_into(result.shape, terms_[b].shape);
-    TREADLE_ASSERT(fits.ok());  // they did in the node's own order
+    TREADLE_ASSERT(fits.ok());  // the shapes did fit in the node's own order
     return result;
   }
 
-  std::vector<Term> terms_;  // the operands, then what each step makes
+  std::vector<Term> terms_;  // the operands, then the results of the steps
   std::vector<std::pair<size_t, size_t>> steps_;
   Cost cost_;
 };
@@ -192,7 +193,7 @@ class Reassociator {
         remarks_(remarks),
         counts_time_(counts_time) {}
 
-  // Returns how many nodes were put before the loop.
+  // Returns the number of nodes put before the loop.
   size_t run() {
     if (std::none_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) { return is_root(*node); }))
       return 0;
@@ -207,7 +208,7 @@ class Reassociator {
  private:
   using Operation = kernels::ElementwiseOp;
 
-  // Whether `v` is made in the body for one node alone.
+  // Whether `v` is made in the body and has one reader.
   bool is_passed_on(const ir::Value* v) const {
     return v && v->producer && v->producer->parent == &body_ && uses_.reader(v);
   }
@@ -224,7 +225,7 @@ class Reassociator {
     return !reader || reader->parent != &body_ || reader->version != node.version || operation_of(*reader) != operation;
   }
 
-  // Of the chain that ends at position `at`; returns where its last node stands then.
+  // Regroups the chain that ends at position `at`; returns the new position of its last node.
   size_t regroup(size_t at) {
     ir::Node& root = *body_.nodes[at];
     const Operation operation = *operation_of(root);
@@ -253,14 +254,13 @@ class Reassociator {
     return rebuild(grouping, links, root);
   }
 
-  // Each node of the chain stands right behind what it reads: the interpreter hands on in registers what the next step
-  // reads.
+  // Puts each node of the chain right behind its inputs: the interpreter passes a result in registers to the next step.
   size_t rebuild(Grouping& grouping, const std::unordered_set<const ir::Node*>& links, const ir::Node& root) {
     std::vector<std::unique_ptr<ir::Node>> taken, nodes;
     for (auto& node : body_.nodes) {
       (links.contains(node.get()) ? taken : nodes).push_back(std::move(node));
     }
-    std::unordered_map<const ir::Node*, size_t> place;  // behind how many of `nodes`
+    std::unordered_map<const ir::Node*, size_t> place;  // the number of `nodes` in front of the node
     for (const auto& node : nodes) place.emplace(node.get(), place.size() + 1);
     std::vector<std::vector<std::unique_ptr<ir::Node>>> behind(nodes.size() + 1);
     for (auto& link : grouping.apply(std::move(taken), *nodes[place.at(&root) - 1], before_)) {

@@ -1,5 +1,5 @@
 #pragma once
-// What rewriting did to loops, written down by each pass while it does it; `treadle explain` shows it.
+// A list of the changes that passes make to loops. Each pass adds its own; `treadle explain` prints them.
 
 #include <string>
 #include <string_view>
@@ -10,26 +10,26 @@
 namespace treadle::opt {
 
 enum class Change : uint8_t {
-  kLowered,       // the loop is what an operator stands for (`op`: LSTM)
-  kFolded,        // a node that depended on constants alone has become one
-  kDecided,       // an If whose condition is known: the nodes of that branch took its place
-  kElided,        // its result was its operand
-  kMerged,        // another node computes the same
-  kDropped,       // nobody needs what it gives
-  kHoisted,       // the same in every trip: runs once, before the loop
-  kBatched,       // depends on scan inputs alone: runs before the loop, for all trips at once
-  kScanned,       // picked a row by the trip counter, or a loop that only counts: reads a scan input instead
-  kSunk,          // only fed a scan output: runs behind the loop, for all trips at once
-  kFused,         // has become part of another node (`into`)
-  kSelected,      // an If with cheap branches: both run, and one result is taken
-  kMapped,        // a loop that carries nothing: its body runs for all trips at once
-  kGuarded,       // a loop whose trips and indices are looked at before it: a Scan if they are counted and inside
+  kLowered,   // the loop stands for an operator (`op`: LSTM)
+  kFolded,    // a node that depended on constants alone became one
+  kDecided,   // the condition of an If is known: the nodes of one branch replaced the If
+  kElided,    // its result equalled its operand
+  kMerged,    // another node computes the same
+  kDropped,   // its results are unused
+  kHoisted,   // the same in every trip: runs once, before the loop
+  kBatched,   // depends on scan inputs alone: runs before the loop, for all trips at once
+  kScanned,   // picked a row by the trip counter, or a loop that only counts: reads a scan input instead
+  kSunk,      // only scan outputs needed it: runs behind the loop, for all iterations at once
+  kFused,     // became part of another node (`into`)
+  kSelected,  // an If with cheap branches: both run, and one result is taken
+  kMapped,    // a loop that carries nothing: its body runs for all trips at once
+  kGuarded,   // an If in front of the loop checks iterations and indices; the loop is a Scan if they are fit for one
   kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
-  kRestated,      // simpler nodes compute the same (`into`: which)
-  kUnrolled,      // a loop that runs once: its body has taken its place
-  kNarrowed,      // its weights are kept in float16 (`into`: how far off they are)
-  kUnstacked,     // a state stacked of parts (`into`: which): each part is a state of its own
-  kRegrouped,     // the last node of a chain of one operation whose operands are put together in another order
+  kRestated,      // simpler nodes compute the same (`into`: their operators)
+  kUnrolled,      // a loop that runs once: its body replaced it
+  kNarrowed,      // its weights are kept in float16 (`into`: their error)
+  kUnstacked,     // a state stacked of parts (`into`: its name): each part is a state of its own
+  kRegrouped,     // the last node of a chain of one operation whose operands are combined in another order
 };
 inline constexpr int kChangeCount = 20;
 
@@ -39,9 +39,9 @@ std::string_view sentence(Change change);  // "runs once, before the loop"
 struct Remark {
   Change change{};
   std::string loop;  // name of the innermost loop's node
-  std::string node;  // what was changed: name and operator
+  std::string node;  // the changed node: name and operator
   std::string op;
-  std::string into = {};  // what it has become, or a part of; may be empty
+  std::string into = {};  // the node that it became, or became a part of; may be empty
 };
 
 class Remarks {
@@ -54,12 +54,12 @@ class Remarks {
   std::vector<Remark> entries_;
 };
 
-// The innermost loop around what stands in `region`; null outside of loops.
+// The innermost loop around `region`; null outside of loops.
 const ir::Node* loop_around(const ir::Region& region);
 
-// Of a node that stands, or stood, in `region`. Nothing is written where there is no remarks, or no loop around.
+// Adds a remark about a node that is, or was, in `region`. Does nothing without remarks, or outside of loops.
 void note(Remarks* remarks, Change change, const ir::Region& region, const ir::Node& node, std::string_view into = {});
-// Of a node that has left the body of `loop`, or has become it.
+// Adds a remark about a node that left the body of `loop`, or replaced the loop.
 void note_of_loop(Remarks* remarks, Change change, const ir::Node& loop, const ir::NodeInfo& node,
                   std::string_view into = {});
 

@@ -1,13 +1,13 @@
-// A loop over a list, as SequenceMap is lowered and as exporters write it,
+// A loop over a list, in the form to which SequenceMap is lowered and which exporters write,
 //
 //   s = SplitToSequence(x)
 //   t = Loop(SequenceLength(s), t = SequenceEmpty(); i: t' = SequenceInsert(t, f(SequenceAt(s, i))))
 //
 // becomes  y = Loop(size of x; i: y = f(Gather(x, i)));  t = SplitToSequence(y)
 //
-// whose sizes are known, and which the rewrites of loops know how to go on with. What a list is made of is looked for
-// behind the value that holds it. A list that the caller gives is known where the plan is for lists of elements of one
-// shape; what other loops, and Ifs, give is not.
+// Its sizes are known, and the rewrites of loops can treat it further. The elements of a list are found in the nodes
+// that make it. The elements of a caller's list are known if the plan is for lists of elements of one shape. Lists that
+// other loops and Ifs return are unknown.
 #include "opt/sequence_elements.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::optional<int64_t> single_constant(const ir::Value* v) {
   return fits ? std::optional(v->constant.int64_at(0)) : std::nullopt;
 }
 
-// The tensor that SplitToSequence cuts: element i is [i * length, (i + 1) * length) of `axis`, or without that axis.
+// The tensor that SplitToSequence cuts. Element i is [i * length, (i + 1) * length) of `axis`, or lacks that axis.
 struct Cut {
   ir::Value* tensor = nullptr;
   int64_t axis = 0;
@@ -67,7 +67,7 @@ std::optional<Cut> cut_of(const ir::Value* list) {
   return cut;
 }
 
-// The tensors of a list that was written out one by one.
+// The tensors of a list that the model builds one by one.
 std::optional<std::vector<ir::Value*>> parts_of(const ir::Value* list) {
   const ir::Node* node = list->producer;
   if (is(node, "SequenceConstruct")) return std::vector<ir::Value*>(node->inputs.begin(), node->inputs.end());
@@ -106,13 +106,13 @@ class Lists {
   }
 
  private:
-  // Where the elements of a list lie: element i is [i] of `axis` of `whole`.
+  // The tensor with the elements of a list: element i is [i] along `axis` of `whole`.
   struct Elements {
     ir::Value* whole;
     int64_t axis;
   };
 
-  // --- what reads lists
+  // --- readers of lists
 
   void read(ir::Region& region, const Inference& known) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
@@ -125,7 +125,7 @@ class Lists {
         read_by_counter(LoopEditor(node), counted);
       }
       for (auto& inner : node.regions) read(*inner, known);
-      while (region.nodes[at].get() != &node) ++at;  // what was put before it
+      while (region.nodes[at].get() != &node) ++at;  // skips nodes that were put before it
     }
   }
 
@@ -139,7 +139,7 @@ class Lists {
     become(length, size_of(cut->tensor, cut->axis, length));
   }
 
-  // At a constant position.
+  // Replaces a SequenceAt at a constant position.
   void pick_one(ir::Node& at) {
     const auto parts = parts_of(at.inputs[0]);
     const auto given = single_constant(at.inputs[1]);
@@ -161,7 +161,8 @@ class Lists {
     });
   }
 
-  // Whether the position is one of the list in all trips: by numbers, or because the loop goes over all of the list.
+  // Whether the position is inside of the list in all iterations: its numbers are known, or the loop runs once for each
+  // element.
   bool is_inside(const ir::Node& at, const LoopView& loop, const CountedLoop& counted) const {
     if (counted.stays_inside(at.inputs[1], length_of(at.inputs[0]))) return true;
     if (!loop.trip_count() || at.inputs[1] != loop.counter()) return false;
@@ -189,9 +190,9 @@ class Lists {
     changed_ = true;
   }
 
-  // --- where elements lie
+  // --- tensors of elements
 
-  // As a number of no axes, in front of `user`.
+  // The size of `axis`, as a scalar, in front of `user`.
   ir::Value* size_of(ir::Value* whole, int64_t axis, const ir::Node& user) {
     Builder build(graph_, *user.parent, position(user));
     ir::Value* sizes = build.call("Shape", {whole}, Type::tensor(ElementType::kInt64, Shape{1}), user.name,
@@ -213,7 +214,7 @@ class Lists {
     return elements;
   }
 
-  // The cut axis as two: how many elements there are, and how long they are.
+  // Splits the cut axis into two: the number of elements and their length.
   ir::Value* with_length(const ir::Value* list, const Cut& cut) {
     Type type = cut.tensor->type;
     const auto axis = static_cast<size_t>(cut.axis);
@@ -223,7 +224,8 @@ class Lists {
     return behind(list, "Unsqueeze", {cut.tensor, int64s(list, {cut.axis + 1})}, std::move(type));
   }
 
-  // There is at least one element, and all are alike: joining them does not fail.
+  // Joins the elements of a caller's list. This cannot fail, since there is at least one element and all have one
+  // shape.
   ir::Value* given_as_one(const ir::Value* list, const Dim& length) {
     Type type = *list->type.child;
     std::vector<int64_t> dims{length.value_or(-1)};
@@ -252,7 +254,7 @@ class Lists {
     return behind(list, "Reshape", {v, sizes}, std::move(type), {ir::Attribute::of("allowzero", 1)});
   }
 
-  // Behind what makes `list`, and all that was put there before.
+  // Adds a node behind the maker of `list`, and behind all nodes that were added there before.
   ir::Value* behind(const ir::Value* list, std::string_view op, const std::vector<ir::Value*>& inputs, Type type,
                     std::initializer_list<ir::Attribute> attributes = {}) {
     ir::Node*& last = last_behind_[list->producer];
@@ -278,7 +280,7 @@ class Lists {
     return graph_.new_constant("length", Tensor::scalar<int64_t>(ElementType::kInt64, n));
   }
 
-  // --- what writes lists
+  // --- writers of lists
 
   bool make_rows(ir::Region& top, const Inference& known) {
     bool any = false;
@@ -293,9 +295,9 @@ class Lists {
 
   ir::Graph& graph_;
   Remarks* remarks_;
-  std::unordered_map<const ir::Value*, Dim> given_;  // lists of the caller, whose elements have one shape
+  std::unordered_map<const ir::Value*, Dim> given_;  // the caller's lists whose elements have one shape
   std::unordered_map<const ir::Value*, std::optional<Elements>> elements_;
-  std::unordered_map<const ir::Value*, const ir::Value*> lengths_;  // of which list
+  std::unordered_map<const ir::Value*, const ir::Value*> lengths_;  // the list of which a value is the length
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
   std::unordered_map<const ir::Node*, ir::Node*> last_behind_;
   bool changed_ = false;

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the elements of a sequence from the tensor of which the elements are parts.
+// Reads the elements of a sequence from the tensor of which they are parts.
 
 #include <span>
 
@@ -8,14 +8,14 @@
 
 namespace treadle::opt {
 
-// SequenceLength and SequenceAt of a list that SplitToSequence cuts evenly, that is put together of tensors of one
-// shape, or that the caller gives, become the size of that tensor and a Gather from it, where the position is inside of
-// the list for sure: an error of SequenceAt stays one. Lists that loops only append to become scan outputs
-// (opt/loop_sequences.h). `lengths` has those of the lists that the caller gives, parallel to the graph's inputs:
-// known, or a symbol, where all elements have the shape that the list's type says. It may be shorter than the inputs.
+// SequenceLength and SequenceAt become the size of a tensor and a Gather from it, if SplitToSequence cuts the list
+// evenly from that tensor, if the list is made of tensors of one shape, or if the caller gives it, and if the position
+// is certainly inside of the list: an error of SequenceAt stays an error. Lists to which loops only append become scan
+// outputs (opt/loop_sequences.h). `lengths`: of the caller's lists, parallel to the graph's inputs; known, or a symbol,
+// if all elements have the shape in the list's type. It may be shorter than the inputs.
 //
-// Returns whether it changed anything. Types are then old, and more may follow from new ones; nodes that nobody needs
-// any more are still there.
+// Returns whether anything changed. Then types are out of date, new types may allow further changes, and dead nodes
+// remain.
 bool read_lists_as_tensors(ir::Graph& graph, std::span<const Dim> lengths, Remarks* remarks);
 
 }  // namespace treadle::opt

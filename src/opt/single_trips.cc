@@ -1,5 +1,5 @@
-// Replaces a Scan that makes one trip by its body. A stream that is pushed step by step has such loops. A loop whose
-// nodes can fail stays, because its errors name the trip.
+// Replaces a Scan that makes one iteration by its body. A stream that is pushed step by step has such loops. A loop
+// whose nodes can fail stays, because its errors name the iteration.
 #include <algorithm>
 #include <unordered_map>
 
@@ -18,7 +18,7 @@ bool same_type(const ir::Value* a, const ir::Value* b) {
          same(a->type.shape, b->type.shape);
 }
 
-// `whole` is one step, of what `element` is.
+// Whether `whole` is one element of the type of `element`.
 bool is_one_step(const ir::Value* whole, const ir::Value* element) {
   if (!whole->type.is_concrete() || !element->type.is_concrete()) return false;
   const Shape& shape = whole->type.shape;
@@ -58,7 +58,7 @@ class Unroller {
   }
 
  private:
-  // Returns the position behind the nodes that took the loop's place.
+  // Returns the position behind the nodes that replaced the loop.
   size_t unroll(ir::Region& region, size_t at) {
     const std::unique_ptr<ir::Node> node = take_out(region, at);
     note_of_loop(remarks_, Change::kUnrolled, *node, *node);

@@ -1,14 +1,14 @@
-// Nodes of a loop body that only scan outputs need, moved behind the loop, where they run for all trips at once:
+// Moves nodes of a loop body that only scan outputs need behind the loop, where they run for all iterations at once:
 //
 //   Loop(h: h' = f(h); y = softmax(h' W))   becomes   H = Loop(h: h' = f(h); h'); Y = softmax(H W)
 //
-// It pays for products with weights, which are then read once; for reductions and the like, whose kernels are called
-// once instead of once a trip; and for functions (exp, tanh, ...) of a few elements, which then fill whole vectors.
-// What reads such nodes goes with them. So does what leads to them, where that makes what the loop has to hand out no
-// larger.
+// This pays for products with weights, which are then read once; for reductions and similar nodes, whose kernels are
+// called once instead of once an iteration; and for functions (exp, tanh, ...) of a few elements, which then fill whole
+// vectors. Readers of such nodes move with them. The nodes that lead to them move too if the loop then returns no more
+// elements than before.
 //
-// Trips that do not happen have no rows, so nothing runs for them, however the loop ends; and only nodes that cannot
-// fail are moved, so that errors stay those of their trip.
+// An iteration that does not happen has no row, so no moved node runs for it, however the loop ends. Only nodes that
+// cannot fail move, so errors stay errors of their iteration.
 #include <algorithm>
 #include <unordered_set>
 
@@ -23,15 +23,15 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kFewElements = 32;      // of a function that does not fill its vectors in the loop
-constexpr int64_t kWeightOfProducts = 8;  // elements that may be handed out for each element of a product
-constexpr int64_t kLeastTrips = 4;        // that make it worth while
+constexpr int64_t kFewElements = 32;      // of a function, too few to fill its vectors in the loop
+constexpr int64_t kWeightOfProducts = 8;  // elements that the loop may return for each element of a product
+constexpr int64_t kLeastTrips = 4;        // fewer do not pay
 
 bool is_function(const ir::Node& node) {
   return price_of(node) == kernels::Price::kFunction;
 }
 
-// Kernels of their own that look at whole rows.
+// Whether the node has a kernel of its own that needs whole rows.
 bool is_of_rows(const ir::Node& node) {
   const OpDef& op = *node.op;
   return !op.elementwise && op.alias_input < 0 && !op.moves_elements && op.product != Product::kMatrices;
@@ -49,7 +49,7 @@ class Sinker {
         remarks_(remarks),
         replaced_(replaced) {}
 
-  // Returns how many nodes were put behind the loop.
+  // Returns the number of nodes put behind the loop.
   size_t run() {
     if (!read_loop()) return 0;
     find_users();
@@ -63,7 +63,7 @@ class Sinker {
   }
 
  private:
-  // Where its outputs are, and that all of them are stacked the same way.
+  // Reads the scan outputs; false if they are not all stacked in the same way.
   bool read_loop() {
     if (loop_.masked()) return false;
     bool any = false;
@@ -83,7 +83,7 @@ class Sinker {
       if (!out.wanted()) continue;
       if (!out.whole->type.has_shape || out.whole->type.shape.empty()) return false;
       trips_ = out.whole->type.shape[0];
-      // Without any trip, rows have the sizes that the model says: those of the plan would not do.
+      // Without iterations, rows have the sizes that the model states, not those of the plan.
       if (!trips_.is_known() && !loop_.row_is_as_in_model(i)) return false;
       rows_.insert(out.row);
     }
@@ -94,9 +94,9 @@ class Sinker {
     return [this](const ir::Value* v) { return !is_invariant(v, body_); };
   }
 
-  // --- which nodes go
+  // --- which nodes move
 
-  // Who reads what: null stands for the loop itself.
+  // Finds the readers of each value; null stands for the loop itself.
   void find_users() {
     for (const auto& node : body_.nodes) {
       for (const ir::Value* v : node->inputs) users_[v].push_back(node.get());
@@ -108,7 +108,7 @@ class Sinker {
     for (size_t i = 0; i < loop_.states(); ++i) users_[loop_.state(i).after].push_back(nullptr);
   }
 
-  // Back to front: of a node that goes, all that read it have gone before.
+  // Back to front: all readers of a node that moves have moved before.
   void choose() {
     std::unordered_set<const ir::Node*> movable;
     for (size_t i = body_.nodes.size(); i-- > 0;) {
@@ -155,7 +155,8 @@ class Sinker {
     }
   }
 
-  // Everything that reads it has gone, and what it reads itself is no more to hand out than what it makes.
+  // Whether all readers of the node have moved, and the loop returns no more elements for its inputs than for its
+  // results.
   bool is_cheaper_behind(const ir::Node& node) const {
     const auto read_behind = [&](const ir::Value* v) { return v && is_read_behind(v); };
     if (!only_read_by(node, sunk_) || std::none_of(node.outputs.begin(), node.outputs.end(), read_behind)) return false;
@@ -163,7 +164,8 @@ class Sinker {
     return traffic.more <= traffic.less;
   }
 
-  // Elements that a trip hands out for `node` to run behind the loop, and those that it does not hand out then.
+  // `more`: elements that an iteration must return for `node` to run behind the loop; `less`: elements that it need not
+  // return then.
   struct Traffic {
     int64_t more = 0, less = 0;
   };
@@ -191,7 +193,8 @@ class Sinker {
 
   // --- moving
 
-  // What the nodes behind the loop read of each trip: scan inputs as they are, the rest as scan outputs.
+  // Passes to the nodes behind the loop the values that they read in each iteration: scan inputs unchanged, other
+  // values as scan outputs.
   void hand_out(StackedNodes& behind) {
     for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = loop_.scan_output(i);

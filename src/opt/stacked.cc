@@ -1,5 +1,5 @@
-// Results are those of the trips one by one to the last bit, where kernels treat rows alike: elementwise operations,
-// products with weights (no row depends on the others), and what works along axes of its own.
+// The stacked results have the bits of the single iterations, because kernels treat rows alike: elementwise operations,
+// products with weights (rows do not depend on each other), and operators that work along other axes.
 #include "opt/stacked.h"
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kLeastDepth = 8;                       // of a product that pays
-constexpr int64_t kMaxWholeElements = int64_t{1} << 24;  // of one value over all trips, where their number is known
+constexpr int64_t kLeastDepth = 8;                       // depth of a product from which stacking pays
+constexpr int64_t kMaxWholeElements = int64_t{1} << 24;  // elements of one value over all iterations, if counted
 
 size_t rank(const ir::Value* v) {
   return v->type.shape.size();
@@ -98,7 +98,8 @@ void StackedNodes::add(std::unique_ptr<ir::Node> node) {
   set(element, reshaped(whole(moved), trips_, known_dims(element->type.shape), std::string(node->name)));
 }
 
-// The node's outputs, of what sizes `sizes` makes of theirs; pairs of what they were and are.
+// Replaces the node's outputs by new ones, whose sizes `sizes` computes from the old ones; returns pairs of old and new
+// outputs.
 template <class Sizes>
 std::vector<std::pair<const ir::Value*, ir::Value*>> StackedNodes::new_outputs(ir::Node& node, Sizes&& sizes) {
   std::vector<std::pair<const ir::Value*, ir::Value*>> made;
@@ -137,7 +138,7 @@ ir::Value* StackedNodes::operand(const ir::Node& node, size_t i, const WidenCont
   return reshaped(whole(v), trips_, spread, std::string(node.name));
 }
 
-// The entries of all trips are one long row of entries.
+// Stacks a node by merging the iterations with its own leading axis.
 void StackedNodes::add_merged(std::unique_ptr<ir::Node> node) {
   const std::string name(node->name);
   for (ir::Value*& v : node->inputs) {
@@ -155,7 +156,7 @@ void StackedNodes::add_merged(std::unique_ptr<ir::Node> node) {
   }
 }
 
-// `v` as [first, rest...]; `first` is the first size of `v`, or what is left of its elements.
+// `v` as [first, rest...]. `first`: the first size of `v`, or the quotient of its elements by `rest`.
 ir::Value* StackedNodes::reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name) {
   const bool is_kept = !v->type.shape.empty() && same(first, v->type.shape[0]);
   std::vector<int64_t> sizes{first.is_known() ? first.value() : is_kept ? 0 : -1};

@@ -1,6 +1,6 @@
 #pragma once
-// Copies of nodes of a loop body that run once for all trips, on stacked values: values with one more leading axis, the
-// trips. The rewrites that take nodes out of loops share this (batching.cc, sinking.cc, maps.cc).
+// Copies of nodes of a loop body that run once for all iterations, on stacked values: values with one more leading
+// axis, the iterations. Shared by the rewrites that move nodes out of loops (batching.cc, sinking.cc, maps.cc).
 
 #include <functional>
 #include <memory>
@@ -13,20 +13,21 @@
 
 namespace treadle::opt {
 
-// Whether a value differs from trip to trip; others are constants or come from outside the loop.
+// Whether a value differs from iteration to iteration; other values are constants or come from outside the loop.
 using Varies = std::function<bool(const ir::Value*)>;
 
 bool is_invariant(const ir::Value* v, const ir::Region& body);
 
-// Whether `node`, some inputs of which vary, gives for all trips at once what it gives trip by trip. It cannot fail and
-// all of its sizes are known, so it may run when there are no trips; no value over `trips` gets out of hand.
+// Whether `node`, some inputs of which vary, gives for all iterations at once the results of the single iterations. It
+// cannot fail and all its sizes are known, so it may run if there are no iterations. No value over `trips` iterations
+// is too large.
 bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& trips);
 
-// A product (OpDef::product) of what varies with weights that do not: for all trips at once, these are read once. Of
-// those that are deep enough for that to pay.
+// Whether the node is a product (OpDef::product) of a varying operand with weights that do not vary, deep enough to
+// pay: for all iterations at once, weights are read once.
 bool is_product_with_weights(const ir::Node& node, const Varies& varies);
 
-// Elements of a value of known sizes; of more than 2^48, which no memory holds, as many, so that sums of counts and
+// The number of elements of a value of known sizes. Limited to 2^48, which no memory holds, so that sums of counts and
 // bytes do not overflow.
 int64_t count_of(const ir::Value& v);
 inline bool is_single(const ir::Value& v) {
@@ -36,17 +37,17 @@ inline bool is_single_bool(const ir::Value& v) {
   return v.type.element == ElementType::kBool && is_single(v);
 }
 
-// The values of a Scan's body that depend on its scan inputs alone, and the direction in which these are read.
+// The values of a Scan's body that depend on its scan inputs alone, and the direction in which the loop reads these.
 class FromScanInputs {
  public:
-  // False where a scan input is not scanned along axis 0.
+  // False if a scan input is not scanned along axis 0.
   bool begin(const LoopView& scan);
   const Dim& trips() const { return trips_; }  // unknown without scan inputs
   bool has(const ir::Value* v) const { return v && reverse_.contains(v); }
   bool reverse(const ir::Value* v) const { return reverse_.at(v); }
   void add(const ir::Value* v, bool reverse) { reverse_[v] = reverse; }
-  // Whether `node` of `body` reads such values in one direction, and none that vary otherwise, and runs for all trips
-  // at once: then its results are such values, too.
+  // Whether `node` of `body` reads such values in one direction, no other varying values, and runs for all iterations
+  // at once. Then its results are added.
   bool add_results(const ir::Node& node, const ir::Region& body);
   Varies varies() const {
     return [this](const ir::Value* v) { return has(v); };
@@ -57,7 +58,7 @@ class FromScanInputs {
   std::unordered_map<const ir::Value*, bool> reverse_;
 };
 
-// Puts nodes that run for all trips to one place of a region, one behind the other.
+// Puts nodes that run for all iterations into a region, one after the other.
 class StackedNodes {
  public:
   StackedNodes(ir::Graph& graph, ir::Region& region, size_t at, Dim trips)
@@ -70,10 +71,10 @@ class StackedNodes {
   const Dim& trips() const { return trips_; }
   size_t added() const { return build_.added(); }
 
-  // `node` has left its body; runs_stacked() held of it, with what has a whole as what varies. Its outputs get
-  // stacked values.
+  // `node` has left its body. runs_stacked() must be true for it, with the stacked values as the varying ones. Its
+  // outputs become stacked values.
   void add(std::unique_ptr<ir::Node> node);
-  // A value that is the same in each trip, once per trip. Wants their number to be known.
+  // Repeats a value that is the same in each iteration; the trip count must be known.
   ir::Value* repeated(ir::Value* v, const std::string& name);
 
  private:

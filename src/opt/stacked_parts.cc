@@ -1,12 +1,12 @@
-// What is taken out of what has just been stacked is what was put in:
+// A part that is taken out of a value which was stacked before is the value that was put in:
 //
 //   s = Concat(Unsqueeze(a), Unsqueeze(b)); y = Gather(s, 1)   becomes   y = b
 //   s = Concat(a, b); x, y = Split(s)                          becomes   x = a, y = b
-//   s = Concat(a, b); y = Slice(s)                             becomes   y = a, where it takes all of a and no more
+//   s = Concat(a, b); y = Slice(s)                             becomes   y = a, if it takes all of a and no more
 //   y = Squeeze(Unsqueeze(a))                                  becomes   y = a
 //
-// along the axis of Concat, with sizes along it that are known. The other nodes stay where they are: nobody may read
-// them any more. Whether a and b fit together is then asked no more either.
+// The part is taken along the axis of Concat, and sizes along that axis are known. The stacking nodes stay; they may
+// have no reader left. Then no node checks any more whether a and b fit together.
 #include "opt/stacked_parts.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace treadle::opt {
 
 namespace {
 
-// kNone: not known.
+// kNone: unknown.
 constexpr int64_t kNone = -1;
 int64_t size_along(const ir::Value* v, int64_t axis) {
   if (!v || !v->type.is_tensor() || !v->type.has_shape || axis < 0 || axis >= v->type.rank()) return kNone;
@@ -72,7 +72,7 @@ Taken split(const ir::Node& node) {
   return taken;
 }
 
-// Replaces what nodes take.
+// Replaces the results of nodes that take parts.
 class Taker {
  public:
   Taker(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}

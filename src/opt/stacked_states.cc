@@ -1,15 +1,17 @@
-// A state that is stacked of parts at the end of each trip and read apart becomes a state for each part:
+// A state that is stacked of parts at the end of each iteration, and whose parts are read separately, becomes a state
+// for each part:
 //
 //   s = Loop(S; ss: a = Gather(ss, 0), b = Gather(ss, 1); ss' = Concat(Unsqueeze(a'), Unsqueeze(b')))
 //
 // becomes  a, b = Loop(Gather(S, 0), Gather(S, 1); a, b: a', b');  s = Concat(Unsqueeze(a), Unsqueeze(b))
 //
-// so that no trip copies both to put them together: programs keep positions and velocities, or the keys and values of
-// a layer, in one tensor, and apart each is computed, or grows, in its place. Parts may be picked along another axis
-// before they are read apart, as beams pick the rows that they go on from: Gather(ss, rows) picks of each part then.
+// No iteration then copies the parts to join them. Models keep positions and velocities, or the keys and values of a
+// layer, in one tensor; as separate states, each part is computed, or grows, in its own memory. Rows may be picked
+// along another axis before parts are read, as beam searches do: Gather(ss, rows) then picks from each part.
 //
-// The pass gives the body whole states back, stacked of the new ones; take-stacked-parts reads through these. Where
-// sizes of parts are not known, whether they fit together is asked behind the loop, and not in the trip that made them.
+// The pass gives the body whole states again, stacked of the new ones; take-stacked-parts then reads the parts. If
+// sizes of parts are unknown, the check that they fit together runs behind the loop, not in the iteration that made
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +35,7 @@ class Unstacker {
   Unstacker(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
       : graph_(graph), before_loop_(graph, region, at), region_(region), loop_(*region.nodes[at]), remarks_(remarks) {}
 
-  // Returns the position of the last node that need not be looked at again.
+  // Returns the position of the last node that need not be visited again.
   size_t run() {
     size_t behind = 0;
     if (loop_.masked()) return before_loop_.at();
@@ -45,7 +47,7 @@ class Unstacker {
   }
 
  private:
-  // A part of the state and, where the parts are stacked along an axis that only the stack has, what is in it.
+  // A part of the state. `inside`: the value without the stacking axis, if only the stack has that axis.
   struct Piece {
     Part part;
     ir::Value* inside = nullptr;
@@ -53,7 +55,7 @@ class Unstacker {
     ir::Value* value() const { return inside ? inside : part.value; }
   };
 
-  // --- whether a state is one of parts
+  // --- whether a state is stacked of parts
 
   bool read(size_t i) {
     const auto [initial, before, after, final] = loop_.state(i);
@@ -96,7 +98,7 @@ class Unstacker {
            });
   }
 
-  // A list of positions along another axis.
+  // Whether the node picks a list of positions along another axis.
   bool picks(const ir::Node& node, const ir::Value* v) {
     if (!is(node, "Gather") || node.inputs[0] != v || node.inputs[1] == v) return false;
     if (node.inputs[1]->type.rank() != 1 || picked_axis(node) == axis_) return false;
@@ -121,7 +123,7 @@ class Unstacker {
 
   // --- the change
 
-  // Returns how many nodes were put behind the loop.
+  // Returns the number of nodes put behind the loop.
   size_t unstack(size_t i) {
     const auto [initial, before, after, final] = loop_.state(i);
     note_of_loop(remarks_, Change::kUnstacked, loop_.node(), loop_.node(), before->name);
@@ -165,7 +167,7 @@ class Unstacker {
     return build.call("Concat", values, type, name, {ir::Attribute::of("axis", axis_)});
   }
 
-  // In place of a node that picks from the whole.
+  // Replaces a node that picks rows from the whole state.
   ir::Value* picked(ir::Node& pick, const std::vector<ir::Value*>& from) {
     const auto& nodes = pick.parent->nodes;
     const auto at = std::ranges::find_if(nodes, [&](const auto& node) { return node.get() == &pick; });
@@ -187,9 +189,9 @@ class Unstacker {
   ir::Region& region_;
   LoopEditor loop_;
   Remarks* remarks_;
-  std::unordered_map<ir::Value*, ir::Value*> replaced_;  // what others take the place of
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;  // replaced values and their replacements
 
-  // Of the state that is looked at.
+  // The current state.
   int64_t axis_ = 0;
   std::vector<Piece> pieces_;
   std::vector<ir::Node*> picks_;

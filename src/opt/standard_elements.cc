@@ -1,4 +1,4 @@
-// What nodes do to each element, done by fewer nodes.
+// Rewrites of nodes that compute each element by itself into fewer nodes.
 #include <cstring>
 #include <map>
 #include <variant>
@@ -15,7 +15,7 @@ namespace treadle::opt {
 
 namespace {
 
-int whole_bits(ElementType type) {  // of the whole numbers that the type has without a gap, the sign aside
+int whole_bits(ElementType type) {  // the bits of a whole number that the type always holds, without a sign
   switch (type) {
     case ElementType::kBool:
       return 1;
@@ -49,7 +49,7 @@ bool holds_all(ElementType from, ElementType to) {
 bool asks_before_cast(Site& site) {
   ir::Node& shape = site.node();
   const ir::Node* const cast = shape.inputs[0] ? shape.inputs[0]->producer : nullptr;
-  // A Cast of texts may fail.
+  // A Cast from strings may fail.
   if (!is(cast, "Cast") || is_string(cast->inputs[0]->type.element)) return false;
   shape.inputs[0] = cast->inputs[0];
   return true;
@@ -58,7 +58,7 @@ bool asks_before_cast(Site& site) {
 bool casts_once(Site& site) {
   ir::Node& cast = site.node();
   const ir::Node* const before = site.sole_producer(0, {"Cast"});
-  if (!before || is_string(cast.outputs[0]->type.element)) return false;  // the text of a number depends on its type
+  if (!before || is_string(cast.outputs[0]->type.element)) return false;  // the text depends on the number's type
   if (!holds_all(before->inputs[0]->type.element, cast.inputs[0]->type.element)) return false;
   cast.inputs[0] = before->inputs[0];
   return true;
@@ -73,7 +73,7 @@ bool divides_once(Site& site) {
     if (!div || div->version->since < 7 || !is_number(div->inputs[0], 1)) continue;
     ir::Value *const x = div->inputs[1], *const y = mul.inputs[1 - i];
     const int64_t rank = div->inputs[0]->constant.rank();
-    if (rank > std::max(x->type.rank(), y->type.rank())) continue;  // the one adds axes
+    if (rank > std::max(x->type.rank(), y->type.rank())) continue;  // the constant 1 adds axes to the result
     site.put("Div", {y, x});
     return true;
   }
@@ -118,7 +118,7 @@ namespace {
 
 using Label = std::variant<int64_t, std::string>;
 
-// Attributes that end in the type of their elements.
+// Names of attributes end in the type of their elements.
 struct Labels {
   std::vector<Label> list;
   bool texts = false;

@@ -42,7 +42,7 @@ bool is_number(const ir::Value* v, double number, double within) {
 
 namespace {
 
-// A rewrite by name, and the operator of the last node of what it replaces.
+// A rewrite by name, and the operator of the last node that it replaces.
 struct Rule {
   std::string_view name, domain, op;
   bool (*rewrite)(Site&);
@@ -75,7 +75,7 @@ constexpr Rule kRules[] = {
     {"product-of-transposed", "", "Gemm", reads_transposed},
 };
 
-// Whether any rule has changed anything.
+// Returns whether a rule changed anything.
 bool apply_rules(ir::Graph& graph) {
   const Facts facts(graph.top());
   bool changed = false;
@@ -89,7 +89,7 @@ bool apply_rules(ir::Graph& graph) {
   return changed;
 }
 
-// --- nodes that go
+// --- nodes that are removed
 
 bool is_training(const ir::Node& dropout) {
   if (dropout.version->since < 7) return dropout.attributes.get_int("is_test") == 0;
@@ -98,7 +98,7 @@ bool is_training(const ir::Node& dropout) {
                    mode->constant.element_count() == 1 && !*mode->constant.data<bool>());
 }
 
-// Whether a Slice takes each axis from the beginning to the end, whatever the sizes are.
+// Whether a Slice takes every axis from beginning to end, for any sizes.
 bool takes_all(const ir::Node& slice) {
   const auto is_full = [&](size_t i, int64_t value) {
     const auto given = constant_ints(slice, i);
@@ -107,7 +107,7 @@ bool takes_all(const ir::Node& slice) {
   return slice.version->since >= 10 && is_full(1, 0) && is_full(2, INT64_MAX) && (!input(slice, 4) || is_full(4, 1));
 }
 
-// What a node's result is a copy of; null where it is none.
+// The value of which the node's result is a copy; null if it is no copy.
 ir::Value* copied_by(const ir::Node& node, const ValueSet& read) {
   if (is(node, "Slice")) return takes_all(node) ? node.inputs[0] : nullptr;
   if (is(node, "Dropout")) {
@@ -133,7 +133,7 @@ void remove_copies(ir::Graph& graph) {
 
 // --- weights that were kept as bytes
 
-// The only axis along which a scale or zero point has several elements; 0 where it has one element.
+// The only axis along which a scale or zero point has several elements; 0 if it has one element.
 std::optional<size_t> only_axis(const Tensor& t) {
   std::optional<size_t> found;
   for (size_t i = 0; i < t.dims().size(); ++i) {
@@ -186,8 +186,8 @@ void dequantize_weights(ir::Graph& graph) {
 }
 
 void join_neighbours(ir::Graph& graph) {
-  if (!standard_version(graph, "Identity")) return;  // the model imports no operators of the standard
-  // What one rule makes another one may look for. Each makes fewer nodes, but for those that are done once.
+  if (!standard_version(graph, "Identity")) return;  // the model imports no standard operators
+  // One rule may enable another. Each rule reduces the number of nodes, except rules that apply once.
   constexpr int kMostRounds = 10;
   for (int round = 0; round < kMostRounds && !stop_requested(); ++round) {
     remove_copies(graph);

@@ -1,4 +1,4 @@
-// Nodes that give elements other places.
+// Rewrites of nodes that move elements.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -28,8 +28,8 @@ bool is_left_open(const ir::Value* sizes, size_t i) {
   return false;
 }
 
-// What Reshape is told of a result of these sizes; none where that takes more than one size that is not known.
-// -1 beside a size that is copied means nothing where the latter is 0: only the model may say both.
+// The sizes operand of a Reshape to this result; empty if more than one size is unknown. If a copied size is 0, a -1
+// beside it has no meaning; only the model may state both.
 std::vector<int64_t> stated_sizes(const Shape& x, const Shape& y, const ir::Value* given) {
   std::vector<int64_t> sizes;
   size_t copied = 0;
@@ -106,13 +106,13 @@ bool permutes_once(Site& site) {
 
 namespace {
 
-// Every `block`-th row and column of an image, from these on.
+// Every `block`-th row and column of an image, beginning at `row` and `column`.
 struct Picked {
   ir::Value* image = nullptr;
   int64_t block = 0, row = 0, column = 0;
 };
 
-// What a chain of Slices picks, each axis once.
+// The elements that a chain of Slices picks, if it picks along each axis once.
 std::optional<Picked> picked_by(const ir::Value* v) {
   int64_t starts[2] = {0, 0}, steps[2] = {1, 1};
   const ir::Node* slice = v->producer;
@@ -153,7 +153,7 @@ bool moves_blocks(Site& site) {
   const int64_t block = first->block;
   if (sorted != all || block * block != static_cast<int64_t>(order.size())) return false;
   if (!is_float(image.element) || image.rank() != 4 || !image.shape[1].is_known()) return false;
-  for (size_t axis = 2; axis < 4; ++axis) {  // the slices leave nothing out
+  for (size_t axis = 2; axis < 4; ++axis) {  // the slices must pick every element
     if (!image.shape[axis].is_known() || !type.shape[axis].is_known(image.shape[axis].value() / block)) return false;
     if (image.shape[axis].value() % block != 0) return false;
   }

@@ -12,7 +12,8 @@ namespace treadle::opt {
 
 namespace {
 
-// The operand of `node`, which adds or multiplies, beside the one that a sole `op` makes; `made` gets the latter.
+// The other operand of `node`, an Add or Mul, one of whose operands a node `op` makes for it alone; `made` is set to
+// that node.
 ir::Value* beside(const Site& site, const ir::Node& node, std::string_view op, ir::Node*& made) {
   for (size_t i = 0; i < 2; ++i) {
     made = sole_producer(node, node.inputs[i], site.uses(), {op});
@@ -21,7 +22,7 @@ ir::Value* beside(const Site& site, const ir::Node& node, std::string_view op, i
   return nullptr;
 }
 
-// The node that makes `v`, which others may read too.
+// The node that makes `v`, if it is an `op`; others may read it too.
 const ir::Node* producer(const ir::Value* v, std::string_view op) {
   return v && is(v->producer, op) ? v->producer : nullptr;
 }
@@ -33,14 +34,14 @@ bool is_mean_of_last_axis(const ir::Node& mean) {
          mean.attributes.get_int("keepdims", 1) == 1;
 }
 
-// Whether `v` is x less its mean, which nothing else reads.
+// Whether `v` is x minus its mean, and the mean has no other reader.
 bool is_centred(const ir::Value* v, const ir::Value* x, const Uses& uses) {
   const ir::Node* const sub = producer(v, "Sub");
   const ir::Node* const mean = sub && sub->inputs[0] == x ? producer(sub->inputs[1], "ReduceMean") : nullptr;
   return mean && mean->inputs[0] == x && is_mean_of_last_axis(*mean) && uses.count(sub->inputs[1]) == 1;
 }
 
-// A list of one element for each position along the last axis of `x`.
+// Whether `list` has one element for each position along the last axis of `x`.
 bool is_list_along(const ir::Value* list, const ir::Value* x) {
   return list && list->type.has_shape && list->type.shape.size() == 1 && list->type.element == x->type.element &&
          same(list->type.shape[0], x->type.shape.back());
@@ -50,7 +51,7 @@ bool is_list_along(const ir::Value* list, const ir::Value* x) {
 
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias, all along the last axis.
 bool is_layer_normalization(Site& site) {
-  // onnxruntime had one of its own in earlier operator sets of the standard.
+  // In earlier standard operator sets, onnxruntime had a LayerNormalization of its own.
   const OpVersion* const version = site.version_of("LayerNormalization");
   if (!version || version->since < 17) return false;
   ir::Node& add = site.node();
@@ -77,7 +78,7 @@ bool is_layer_normalization(Site& site) {
   return true;
 }
 
-// x * 0.5 * (erf(x / sqrt(2)) + 1), whose factors are multiplied in any order.
+// x * 0.5 * (erf(x / sqrt(2)) + 1), with factors in any order.
 bool is_gelu(Site& site) {
   const ir::Node& mul = site.node();
   if (!site.version_of("Gelu")) return false;

@@ -1,4 +1,4 @@
-// Products, convolutions and pools that take in what stands around them.
+// Rewrites of products, convolutions and pools that absorb the nodes around them.
 #include <optional>
 
 #include "op/node.h"
@@ -23,7 +23,7 @@ std::optional<std::vector<int64_t>> int64s_of(const ir::Value* v) {
   return std::vector<int64_t>(data, data + v->constant.element_count());
 }
 
-// What a Pad adds on every side, where it puts zeros around constant numbers of elements.
+// The number of elements that a Pad adds on every side, if it adds zeros and the numbers are constant.
 std::optional<std::vector<int64_t>> zeros_of(const ir::Node& pad) {
   if (pad.attributes.get_string("mode", "constant") != "constant" || input(pad, 3)) return {};
   if (pad.version->since >= 11) return is_zero(input(pad, 2)) ? int64s_of(input(pad, 1)) : std::nullopt;
@@ -32,7 +32,7 @@ std::optional<std::vector<int64_t>> zeros_of(const ir::Node& pad) {
   return std::vector<int64_t>(pads.begin(), pads.end());
 }
 
-// The padding of `node`, whose operand `pad` makes, with that of `pad`; empty where they do not go together.
+// The padding of `node`, whose operand `pad` makes, plus the padding of `pad`; empty if they cannot be combined.
 std::vector<int64_t> joined_padding(const ir::Node& node, const ir::Node& pad) {
   const auto around = zeros_of(pad);
   if (!around || around->size() < 6 || node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET") return {};
@@ -50,7 +50,7 @@ std::vector<int64_t> joined_padding(const ir::Node& node, const ir::Node& pad) {
   return pads;
 }
 
-// Whether Gemm takes `v` as what it adds to a result of these sizes: a row, a column or a matrix of them.
+// Whether Gemm can add `v` to a result of these sizes: it is a row, a column or a matrix of them.
 bool is_addend(const ir::Value* v, const Dim& rows, const Dim& columns) {
   if (!v || !v->type.has_shape) return false;
   const Shape& shape = v->type.shape;
@@ -60,14 +60,14 @@ bool is_addend(const ir::Value* v, const Dim& rows, const Dim& columns) {
   return (spans_columns && (spans_rows || shape[0].is_known(1))) || (spans_rows && shape[1].is_known(1));
 }
 
-// Products of float64 stay what they are: onnxruntime's tools know Gemm of narrower floats.
+// Products of float64 stay as they are: onnxruntime's tools know Gemm for narrower floats only.
 bool is_narrow_float(const ir::Value* v) {
   return v && is_float(v->type.element) && byte_width(v->type.element) <= 4;
 }
 
 // --- attention, whose MatMul and Add other programs fuse as a whole
 
-// Softmax, MatMul, Transpose, Reshape: what an attention gives to its last product.
+// Whether `v` is the value that attention passes to its last product: Softmax, MatMul, Transpose, Reshape.
 bool is_attended(const ir::Value* v) {
   const ir::Node* node = v->producer;
   for (const char* op : {"Reshape", "Transpose", "MatMul"}) {
@@ -83,7 +83,7 @@ Type matrix(ElementType element, int64_t rows, int64_t columns) {
   return Type::tensor(element, {rows, columns});
 }
 
-// The sizes of MatMul's operands as those of two matrices, where all are known and none is 0.
+// The operands of MatMul as two matrices, if all sizes are known and none is 0.
 struct Sizes {
   int64_t rows = 1, depth = 0, columns = 0;
 };
@@ -118,7 +118,7 @@ bool adds_to_product(Site& site) {
   ir::Node& add = site.node();
   const OpVersion* const version = site.version_of("Gemm");
   if (!version || version->since < 7 || !is_narrow_float(add.outputs[0]))
-    return false;  // 6: broadcasts by an attribute
+    return false;  // Gemm 6 broadcasts by an attribute
   for (size_t i = 0; i < 2; ++i) {
     const ir::Node* const product = site.sole_producer(i, {"MatMul"});
     if (!product) continue;
@@ -208,10 +208,10 @@ bool pads_convolution(Site& site) {
 bool pads_average(Site& site) {
   ir::Node& pool = site.node();
   const ir::Node* const pad = site.sole_producer(0, {"Pad"});
-  // The last window of ceil_mode may reach beyond the padding, and the pool does not count what is there.
+  // With ceil_mode the last window may reach beyond the padding, and the pool does not count elements there.
   if (!pad || pool.version->since < 7 || pool.attributes.get_int("ceil_mode") != 0) return false;
   for (const int64_t own : pool.attributes.get_ints("pads")) {
-    if (own != 0) return false;  // it counts them or not, as count_include_pad says
+    if (own != 0) return false;  // whether the pool counts its own padding depends on count_include_pad
   }
   std::vector<int64_t> pads = joined_padding(pool, *pad);
   const auto kernel = pool.attributes.get_ints("kernel_shape");

@@ -13,7 +13,7 @@ namespace treadle::opt {
 
 namespace {
 
-// How often a LayerNormalization is read, by operator.
+// The readers of a LayerNormalization, counted by operator.
 struct Readers {
   int64_t sums = 0, products = 0, sizes = 0, others = 0;
   const ir::Node* sum = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// What a rule of opt/standard_form.cc sees: the last node of what it replaces, which stays in its place and keeps the
-// name and the type of its result.
+// The view of a rule of opt/standard_form.cc: the last node that the rule replaces. It stays in place, and keeps the
+// name and type of its result.
 
 #include <span>
 #include <string_view>
@@ -9,13 +9,14 @@
 
 namespace treadle::opt {
 
-// What rules ask of the whole graph, as it was before the first of them.
+// Facts about the whole graph, as it was before the first rule ran.
 struct Facts {
   explicit Facts(const ir::Region& top);
 
   Uses uses;
-  ValueSet beside_conditions;  // what something reads that is no Where which chooses by it
-  // Attention behind a LayerNormalization: what its three products read, and what it gives to the sum behind it.
+  ValueSet beside_conditions;  // values with a reader that is not a Where with them as condition
+  // Attention behind a LayerNormalization: the inputs of its three products, and the value that it passes to the sum
+  // behind it.
   ValueSet attention_inputs, attention_results;
 };
 
@@ -34,13 +35,13 @@ class Site {
     return opt::sole_producer(node(), node().inputs[i], uses(), ops);
   }
 
-  // The version of a standard operator that the model imports; null: none.
+  // The version of a standard operator that the model imports; null if there is none.
   const OpVersion* version_of(std::string_view op) const { return standard_version(graph_, op); }
-  // The result of a new node in front of this one; `part` makes its name out of this node's.
+  // The result of a new node in front of this one. Its name is this node's name with `part`.
   ir::Value* before(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type, std::string_view part,
                     const ir::Attributes& attributes = {});
   ir::Value* constant(Tensor tensor, std::string_view part) const;
-  // The node is an `op` of these inputs from now on.
+  // Turns the node into an `op` of these inputs.
   void put(std::string_view op, std::initializer_list<ir::Value*> inputs, const ir::Attributes& attributes = {});
 
  private:
@@ -50,7 +51,7 @@ class Site {
   size_t at_;
 };
 
-// Each tells whether it has changed the node. Wants types. What it rounds differently, the comments say.
+// Each rule returns whether it changed the node. Needs types. The comments name the rules that round differently.
 
 // --- standard_products.cc
 
@@ -75,7 +76,7 @@ bool encodes_once(Site& site);      // two LabelEncoders: one
 
 bool is_layer_normalization(Site& site);  // ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div, Mul, Add
 bool is_gelu(Site& site);                 // Div, Erf, Add, Mul, Mul
-// Functions for which onnxruntime has no kernel: it writes their bodies out.
+// Functions without a kernel in onnxruntime, which expands their bodies.
 bool is_hard_swish(Site& site);  // HardSigmoid, Mul
 bool is_mish(Site& site);        // Softplus, Tanh, Mul
 

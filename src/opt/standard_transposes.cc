@@ -1,11 +1,12 @@
-// Transposes that undo each other, with nodes between them that do not mind the order of axes:
+// Transposes that undo each other, with nodes between them that work in any order of axes:
 //
 //   Transpose, Relu, Add of a constant, Transpose   becomes   Relu, Add of the constant transposed
 //
-// A Transpose is pushed down as far as nodes let it. The values that it reaches, and all Transposes by the same axes
-// that make their other operands, are a cluster. In the cluster tensors keep the axes that they had before. What leaves
-// it through a Transpose back needs no node any more; what leaves it otherwise gets a Transpose, as does what enters it
-// without one. A cluster is rewritten where that leaves fewer Transposes.
+// A Transpose is pushed down as far as nodes allow. The values that it reaches, and all Transposes by the same axes
+// that make other operands of these nodes, are a cluster. Tensors in the cluster keep the axes that they had before the
+// Transpose. A value that leaves the cluster through the inverse Transpose needs no node. A value that leaves it
+// otherwise gets a Transpose, and so does a value that enters it without one. A cluster is rewritten if that leaves
+// fewer Transposes.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -46,14 +47,14 @@ bool is_by(const ir::Node* node, const Axes& axes) {
   return is(node, "Transpose") && node->inputs[0]->type.has_shape && axes_of(*node) == axes;
 }
 
-// --- what nodes do with their axes
+// --- how nodes use axes
 
-// How an operator names axes of its first operand, all of which its results have unless it takes them away.
+// How an operator names axes of its first operand. Its results have all these axes, except axes that it removes.
 struct AxisRule {
   std::string_view op;
   enum class Kind : uint8_t { kAxis, kGathered, kReduced, kSliced, kPadded } kind;
   int since = 1;              // earlier versions mean something else
-  bool all_operands = false;  // have these axes
+  bool all_operands = false;  // all operands have these axes
 };
 constexpr AxisRule kAxisRules[] = {
     {"Softmax", AxisRule::Kind::kAxis, 13},        {"LogSoftmax", AxisRule::Kind::kAxis, 13},
@@ -79,7 +80,7 @@ bool has_axis_attribute(const ir::Node& node) {
   return node.attributes.has("axis");
 }
 
-// The axes that the node names, counted from the front; nullopt where they are not known.
+// The axes that the node names, counted from the front; nullopt if they are unknown.
 std::optional<Axes> named_axes(const ir::Node& node, const AxisRule& rule, int64_t rank) {
   std::optional<Axes> axes;
   switch (rule.kind) {
@@ -89,7 +90,7 @@ std::optional<Axes> named_axes(const ir::Node& node, const AxisRule& rule, int64
       break;
     case AxisRule::Kind::kReduced:
       axes = has_axis_attribute(node) ? std::optional(Axes{node.attributes.get_int("axis")}) : constant_axes(node, 1);
-      if (axes && axes->empty()) axes.reset();  // all of them, or none
+      if (axes && axes->empty()) axes.reset();  // an empty list means all axes, or none
       break;
     case AxisRule::Kind::kSliced:
       axes = input(node, 3) ? constant_ints(node, 3) : std::nullopt;
@@ -107,7 +108,7 @@ bool takes_axes_away(const ir::Node& node, const AxisRule& rule) {
   return rule.kind == AxisRule::Kind::kReduced && node.attributes.get_int("keepdims", 1) == 0;
 }
 
-// Whether what is left of the axes is in the order that it had before the Transpose.
+// Whether the remaining axes are in the order that they had before the Transpose.
 bool leaves_order(const Axes& axes, const Axes& taken) {
   int64_t last = -1;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -122,7 +123,7 @@ ir::Value* int64s(ir::Graph& graph, const ir::Node& node, const Axes& values) {
   return graph.new_constant(std::string(node.name) + ":axes", Tensor::of_int64(values));
 }
 
-// The node names axes of what its operand was before the Transpose.
+// Rewrites the node to name the axes that its operand had before the Transpose.
 void rename_axes(ir::Graph& graph, ir::Node& node, const AxisRule& rule, const Axes& axes) {
   if (rule.kind == AxisRule::Kind::kPadded) {
     const Axes given = *constant_ints(node, 1);
@@ -158,7 +159,7 @@ class Cluster {
     grow();
   }
 
-  // Transposes that a rewrite would leave out, less those that it would put in.
+  // The number of Transposes that a rewrite would remove, minus the number that it would add.
   int64_t gain() const {
     int64_t gain = static_cast<int64_t>(exits_.size()) - static_cast<int64_t>(leaks_.size() + inlets_.size());
     for (const ir::Value* v : turned_) gain += is_by(v->producer, axes_) ? 1 : 0;
@@ -204,7 +205,7 @@ class Cluster {
 
   bool has_rank(const ir::Value* v) const { return v->type.rank() == static_cast<int64_t>(axes_.size()); }
 
-  // Operand `i` of `node`, where it goes into the cluster with the node.
+  // The kind of operand `i` if `node` joins the cluster.
   enum class Operand : uint8_t { kNone, kTurned, kConstant, kInlet, kUnfit };
   Operand operand(const ir::Node& node, size_t i, const AxisRule* rule) const {
     const ir::Value* const v = node.inputs[i];
@@ -220,7 +221,7 @@ class Cluster {
     return has_rank(v) ? Operand::kInlet : Operand::kUnfit;
   }
 
-  // Puts the node's operands and results into the cluster where the node can be told of other axes.
+  // Adds the node's operands and results to the cluster if the node can work on other axes.
   bool takes_in(ir::Node& node) {
     const AxisRule* const rule = rule_of(node);
     const bool is_plain =
@@ -253,7 +254,8 @@ class Cluster {
     return before;
   }
 
-  // `v` with the axes that it had before the Transpose. What leaks keeps its value for others.
+  // `v` with the axes that it had before the Transpose. A leaking value also keeps its own axes for readers outside of
+  // the cluster.
   ir::Value* untransposed(ir::Value* v) {
     if (is_by(v->producer, axes_)) return v->producer->inputs[0];
     const Type type = type_before(v->type);
@@ -341,7 +343,7 @@ class Cluster {
   std::vector<ir::Node*> inside_, exits_;
   std::unordered_set<const ir::Node*> members_;
   std::unordered_map<ir::Value*, ir::Value*> before_, turned_inlets_;
-  // New nodes behind one of the region; null: in front of all.
+  // New nodes behind a node of the region; null: in front of all nodes.
   std::unordered_map<const ir::Node*, std::vector<std::unique_ptr<ir::Node>>> behind_;
 };
 

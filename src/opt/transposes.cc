@@ -1,5 +1,5 @@
-// A Transpose that only moves axes of one element is a Reshape, which needs no copy. Nor does a transposed operand of a
-// product, which reads by strides: the permutation becomes the product's.
+// A Transpose that only moves axes of one element becomes a Reshape, which needs no copy. A transposed operand of a
+// product needs no copy either, since products read by strides: the permutation moves into the product.
 #include <unordered_set>
 
 #include "op/node.h"
@@ -12,7 +12,7 @@ namespace treadle::opt {
 
 namespace {
 
-// The axes that a Transpose takes, none where they are not known yet.
+// The permutation of a Transpose; empty if it is unknown.
 std::vector<int64_t> permutation(const ir::Node& transpose) {
   const auto given = transpose.attributes.get_ints("perm");
   std::vector<int64_t> axes(given.begin(), given.end());
@@ -26,8 +26,8 @@ std::vector<int64_t> permutation(const ir::Node& transpose) {
 
 using Values = std::unordered_set<const ir::Value*>;
 
-// Transposed values that products alone read, as often as they are made: a loop around the product only would read in
-// the wrong order in every trip.
+// Transposed values that only products read, and that are made as often as they are read. If only the product were
+// inside of a loop, it would read in the slow order in every iteration.
 Values operands_of_products(ir::Region& top) {
   Values transposed, others(top.outputs.begin(), top.outputs.end());
   ir::for_each_node(top, [&](ir::Node& node) {
@@ -52,7 +52,7 @@ bool keeps_elements_in_order(const ir::Node& transpose) {
   return true;
 }
 
-// What a Reshape to `shape` is told; none where that takes more than one size that is not known.
+// The sizes operand of a Reshape to `shape`; empty if more than one size is unknown.
 std::vector<int64_t> sizes_of(const Shape& shape) {
   std::vector<int64_t> sizes;
   bool any_unknown = false;

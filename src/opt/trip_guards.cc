@@ -6,7 +6,7 @@ namespace treadle::opt {
 
 namespace {
 
-// Sums of a few terms below this do not overflow.
+// Sums of a few terms below this limit do not overflow.
 constexpr int64_t kMost = int64_t{1} << 60;
 
 bool is_number(const Sum& sum) {

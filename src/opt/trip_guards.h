@@ -1,6 +1,6 @@
 #pragma once
-// Builds nodes in front of a loop that check, when a run reaches the loop, what CountedLoop::Trust::kGuards assumes
-// about the loop.
+// Builds nodes in front of a loop that check, when a run reaches the loop, the facts that CountedLoop::Trust::kGuards
+// assumes.
 
 #include <span>
 #include <string>
@@ -15,18 +15,18 @@ namespace treadle::opt {
 
 class TripGuards {
  public:
-  // The loop stands at `at` of `region`.
+  // The loop is at `at` of `region`.
   TripGuards(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& loop, std::string name)
       : build_(graph, region, at), loop_(loop), name_(std::move(name)) {}
 
-  // One bool: the loop makes loop.trips() trips, and each of `picks` is inside of its data in all of them. Null: some
-  // never is.
+  // A scalar bool: the loop makes loop.trips() iterations, and each of `picks` is inside of its data in all of them.
+  // Null if a pick can never be inside.
   ir::Value* conditions(std::span<const Picked> picks);
 
-  // What conditions() has made, int64 [1].
+  // A value, int64 [1], that conditions() made.
   ir::Value* value(const Sum& sum);
 
-  // How many nodes were put before the loop.
+  // The number of nodes put before the loop.
   size_t added() const { return build_.added(); }
 
  private:
@@ -36,7 +36,7 @@ class TripGuards {
   ir::Value* as_int64(ir::Value* v);
   ir::Value* single(ir::Value* v);
   ir::Value* size_of(const Picked& picked);
-  // a <= b; false: never.
+  // Requires a <= b; false if it can never hold.
   bool require_order(const Sum& a, const Sum& b);
   void require_small(const Sum& sum);
   void require(ir::Value* condition);
@@ -45,7 +45,7 @@ class TripGuards {
   const CountedLoop& loop_;
   const std::string name_;
   std::vector<std::pair<Sum, ir::Value*>> values_;
-  std::vector<const ir::Value*> small_;  // terms that are looked at
+  std::vector<const ir::Value*> small_;  // terms with a check already
   ir::Value* all_ = nullptr;
 };
 

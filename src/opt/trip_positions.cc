@@ -28,7 +28,7 @@ bool is_true(const ir::Value& v) {
          *v.constant.data<bool>();
 }
 
-// What is added to `from` to make `to`, by constants alone.
+// The sum of constants that turns `from` into `to`; nullopt if `to` is made in another way.
 std::optional<int64_t> difference(const ir::Value* to, const ir::Value* from) {
   if (to == from) return 0;
   const ir::Node* node = to->producer;
@@ -109,7 +109,8 @@ void CountedLoop::count_trips() {
   if (is_at_least(count_, asks_ ? 1 : 0) && is_enough) trips_ = count_.number;
 }
 
-// Of a condition that is asked behind each trip: all that it lets run, with the first, which it has no say in.
+// The trip count of a Loop whose condition is computed at the end of each iteration: the iterations that the condition
+// allows, plus the first, which runs anyway.
 std::optional<Sum> CountedLoop::trips_by_condition(const ir::Value* v) const {
   const ir::Node* node = v->producer;
   if (!node || v->owner != &body_) return std::nullopt;
@@ -125,7 +126,7 @@ std::optional<Sum> CountedLoop::trips_by_condition(const ir::Value* v) const {
   return std::nullopt;
 }
 
-// A counter that goes towards a bound, on either side of the comparison.
+// The same for a counter that approaches a bound; the counter may be on either side of the comparison.
 std::optional<Sum> CountedLoop::trips_by_comparing(const ir::Node& node) const {
   const bool is_left = index_of(node.inputs[0]).has_value();
   const auto counter = index_of(node.inputs[is_left ? 0 : 1]);

@@ -1,5 +1,5 @@
 #pragma once
-// What is known about a Loop before the loop runs: the trip count, and which positions of its data the trips pick.
+// The facts about a Loop before it runs: the trip count, and the positions of its data that the iterations pick.
 
 #include <optional>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace treadle::opt {
 
-// An integer from outside of a loop that only a run knows.
+// An integer from outside of a loop whose value is unknown at planning.
 struct Term {
-  ir::Value* value = nullptr;  // one element
+  ir::Value* value = nullptr;  // has one element
   bool minus = false;
 };
 
-// A number, or a size that is a symbol, and what only a run knows.
+// A number, or a size that is a symbol, plus integers that are unknown at planning.
 struct Sum {
   Dim number = 0;
   std::vector<Term> terms = {};
@@ -25,47 +25,48 @@ Sum operator+(Sum a, const Sum& b);
 Sum operator-(Sum a, Sum b);
 bool same(const Sum& a, const Sum& b);
 
-// Positions [low, low + trips) of an axis, one per trip.
+// Positions [low, low + trips) of an axis, one per iteration.
 struct Picked {
   ir::Value* whole = nullptr;
   int64_t axis = 0;
   Sum low;
-  bool reverse = false;  // the last one first
+  bool reverse = false;  // begins with the last position
 };
 
-// Trips are counted where nothing but M ends the loop, or where the body's condition compares a counter with a number:
-// while (k < n) { ...; ++k; }. An index is a counter, a counter plus a number, or a number minus a counter, in whatever
-// Cast, Unsqueeze, Squeeze and Reshape make of it. Counters are the trip number and states that each trip makes one
-// more, or one less.
+// Iterations are counted if only M ends the loop, or if the body's condition compares a counter with a number: while (k
+// < n) { ...; ++k; }. An index is a counter, a counter plus a number, or a number minus a counter, in any form that
+// Cast, Unsqueeze, Squeeze and Reshape give it. A counter is the iteration's number, or a state that each iteration
+// increments or decrements by one.
 class CountedLoop {
  public:
-  // What it takes for granted: nothing that does not follow from sizes and constants; or what can be looked at before
-  // the loop, when it runs.
+  // The facts that the class may assume. kProofs: facts that follow from sizes and constants. kGuards: also facts that
+  // nodes can check in front of the loop during the run.
   enum class Trust : uint8_t { kProofs, kGuards };
 
   CountedLoop(const ir::Node& loop, const Inference& known, Trust trust = Trust::kProofs);
 
-  // Unknown: its trips are not counted. With kGuards a symbol, unless it is a number.
+  // The trip count; unknown if iterations are not counted. With kGuards it is a symbol, unless it is a number.
   const Dim& trips() const { return trips_; }
-  // With kGuards, trips() is true if: the count is at least 1, `limit` (if any) at least the count, and the condition
-  // (if any) true.
+  // With kGuards, trips() is correct if the count is at least 1, `limit` (if any) is at least the count, and the
+  // condition (if any) is true.
   const Sum& count() const { return count_; }
   const std::optional<Sum>& limit() const { return limit_; }
   ir::Value* condition() const { return condition_; }
-  // The body's condition compares a counter; otherwise it stays true.
+  // Whether the body's condition compares a counter; otherwise it stays true.
   bool asks() const { return asks_; }
 
-  // What a Gather or a Slice picks by the counter. With kProofs, it is inside of the data in all trips.
+  // The positions that a Gather or a Slice picks by the counter. With kProofs, they are inside of the data in all
+  // iterations.
   std::optional<Picked> picked_by(const ir::Node& node) const;
 
-  // Whether `index` is a position of an axis of `size` in all trips. Wants kProofs.
+  // Whether `index` is a position of an axis of `size` in all iterations. Only with kProofs.
   bool stays_inside(const ir::Value* index, const Dim& size) const;
 
-  // Whether a state is one more, or one less, in each trip.
+  // Whether each iteration increments or decrements the state by one.
   bool is_counter(size_t state) const;
 
  private:
-  // An index in trip i: offset + i, or offset - i.
+  // The index in iteration i: offset + i, or offset - i.
   struct Index {
     Sum offset;
     bool falls = false;

@@ -1,13 +1,13 @@
 #pragma once
-// How often values are used, and by whom.
+// The number of uses of values, and their readers.
 
 #include "base/pointer_map.h"
 #include "ir/graph.h"
 
 namespace treadle::opt {
 
-// fn(value, node) for every operand of every node in `top` and all regions inside, and fn(value, nullptr) for every
-// result of a region inside. Values that are left out are null.
+// Calls fn(value, node) for every operand of every node in `top` and its nested regions, and fn(value, nullptr) for
+// every result of a nested region. A value that is left out is null.
 template <class Fn>
 void for_each_use_inside(const ir::Region& top, const Fn& fn) {
   ir::for_each_node(top, [&](const ir::Node& node) {
@@ -18,7 +18,7 @@ void for_each_use_inside(const ir::Region& top, const Fn& fn) {
   });
 }
 
-// With the results of `top`.
+// The same, with the results of `top`.
 template <class Fn>
 void for_each_use(const ir::Region& top, const Fn& fn) {
   for (const ir::Value* v : top.outputs) fn(v, nullptr);
@@ -43,7 +43,7 @@ inline ValueSet values_read(const ir::Region& top) {
   return read;
 }
 
-// Whether `which(node)` holds of a node of `top` or of a region inside: passes ask before they count uses.
+// Whether `which(node)` is true for a node of `top` or of a nested region. Passes ask this before they count uses.
 template <class Which>
 bool has_node(const ir::Region& top, const Which& which) {
   for (const auto& node : top.nodes) {
@@ -55,7 +55,7 @@ bool has_node(const ir::Region& top, const Which& which) {
   return false;
 }
 
-// In `top` and all regions inside, as results of regions too.
+// Counts uses in `top` and all nested regions, as results of regions too.
 class Uses {
  public:
   explicit Uses(const ir::Region& top) {
@@ -71,7 +71,7 @@ class Uses {
     return found ? found->count : 0;
   }
   bool once(const ir::Value* v) const { return count(v) == 1; }
-  // The node that reads it where nothing else does, once; else null.
+  // The only reader of the value, if it reads it once; otherwise null.
   const ir::Node* reader(const ir::Value* v) const {
     const Use* found = uses_.find(v);
     return found && found->count == 1 ? found->node : nullptr;
@@ -80,7 +80,7 @@ class Uses {
  private:
   struct Use {
     int count = 0;
-    const ir::Node* node = nullptr;  // the last one; null: it is a result of a region
+    const ir::Node* node = nullptr;  // the last reader found; null: the value is a result of a region
   };
 
   PointerMap<ir::Value, Use> uses_;

@@ -357,8 +357,7 @@ class PoolLast {
 // Planes whose rows do not fill a vector: lanes hold planes, and some vectors of planes are transposed at a time.
 class PoolTurned {
   static constexpr int64_t kPlanes = 4 * Lanes<float>::kCount;
-  static constexpr int64_t kElements = 1 << 11;  // elements of a vector of planes, so that all of them stay in the
-                                                 // cache
+  static constexpr int64_t kElements = 1 << 11;  // of a vector of planes, which stays in the cache
 
  public:
   static bool fits(const ConvGeometry& g) {
