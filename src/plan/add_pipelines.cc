@@ -1,4 +1,4 @@
-// Pipelines into the code, once all instructions are there.
+// Inserts the pipelines into a complete program.
 
 #include "plan/pipelines.h"
 #include "plan/planner.h"

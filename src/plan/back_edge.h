@@ -1,17 +1,17 @@
 #pragma once
-// From the end of one trip to the beginning of the next: the one place that says in which order. Whoever runs loops
-// takes part as an `Edge` that does each thing by its own means: the interpreter moves memory (run::HandOn), a loop
-// that is one chain gets steps (chain_loops.cc), a native loop gets code (jit/loops.cc).
+// The order of the steps from the end of an iteration to the beginning of the next, defined in this one place. An
+// `Edge` does each step in its own way: the interpreter moves memory (run::HandOn), a loop that is one chain adds steps
+// (chain_loops.cc), a native loop emits code (jit/loops.cc).
 //
 //   edge.ask(continues)    the body's condition, while states still are where the body left them
 //   edge.put_row(row)      a row of a scan output
 //   edge.exchange(swap)    a state and its successor change places
 //   edge.advance(pointer)  to the next row
-//   edge.count(counter)    the trip is over; the slot is kNoSlot where nobody reads the counter
+//   edge.count(counter)    the iteration is over; the slot is kNoSlot if the counter has no reader
 //
-// What follows is the same for all as well, but is not done in every trip: whether there is another trip, then its
-// price (poll), a new block of rows or room for them. The interpreter does that for as many trips as are granted at
-// once (run/trips.cc), native code trip by trip, in registers.
+// The steps after these are the same for all as well, but are not taken in every iteration: whether another iteration
+// runs, then its price (poll), a new strip of rows or room for them. The interpreter takes them for as many iterations
+// as it runs at once (run/trips.cc), native code for each iteration, in registers.
 
 #include "plan/program.h"
 

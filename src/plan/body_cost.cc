@@ -1,5 +1,5 @@
-// When native code pays. What it costs is counted over a loop with all that is inside of it; what it saves is counted
-// by loop, per trip of that loop, so that who runs loops can add up what each of them has really run (run/trips.cc).
+// When native code pays. Its cost is summed over a loop and all its inner loops. Its gain is counted for each loop, per
+// iteration of that loop, so that the interpreter can add up the real iterations (run/trips.cc).
 #include "plan/body_cost.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<BodyPart> parts_of_body(const Program& program, const Loop& loop) {
 
 namespace {
 
-constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // written out; of longer ones, in a loop
+constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // beyond kMostVectors: a loop over tiles
 
 double count_of(const ElementwiseCode& code) {
   return static_cast<double>(code.count);
@@ -47,7 +47,8 @@ double vectors_of(const ElementwiseCode& code) {
   return vectors;
 }
 
-// Of a step over long rows no more is saved than a pass over memory, of a function nothing that counts.
+// The passes over memory that native code saves for a group over long rows: one for each step, except for functions,
+// which take much longer than a pass.
 double passes_of(const ElementwiseCode& code) {
   return static_cast<double>(std::count_if(code.steps.begin(), code.steps.end(), [](const auto& step) {
     return step.converts || kernels::info(step.op).price != kernels::Price::kFunction;
@@ -99,7 +100,7 @@ class Body {
       case BodyPart::Kind::kGlue:
         gain_.saved_ns += costs::kSavedInstructionNs;
         return add_code(1, 1);
-      case BodyPart::Kind::kDynamic:  // the engine works on it, whoever asks
+      case BodyPart::Kind::kDynamic:  // the engine computes it in either case
         return add_code(1, 1);
     }
   }
@@ -128,8 +129,8 @@ class Body {
     add_code(1, 1);
   }
 
-  // Native code makes one pass of a group over long rows; the interpreter makes one for each step, in cache. A loop
-  // that does nothing else makes none at all: it keeps elements in registers from iteration to iteration
+  // For a group over long rows, native code makes one pass; the interpreter makes one for each step, in cache. A loop
+  // with nothing else makes no pass at all: native code keeps its elements in registers from iteration to iteration
   // (jit/blocks.cc).
   void add_group(const BodyPart& part) {
     const ElementwiseCode& code = *part.group;
@@ -154,8 +155,8 @@ class Body {
   const Program& p_;
   const Loop& loop_;
   NativeGain gain_;
-  double compile_ns_ = 0, operations_ = 0;  // with the loops inside
-  double passes_ = 0, fused_passes_ = 0;    // over elements of long rows: all, and those but the first of each group
+  double compile_ns_ = 0, operations_ = 0;  // inner loops included
+  double passes_ = 0, fused_passes_ = 0;    // over elements of long rows: all passes, and all but each group's first
   bool only_elementwise_ = true;
 };
 

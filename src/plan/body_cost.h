@@ -1,6 +1,6 @@
 #pragma once
-// What an iteration of a loop takes beside its arithmetic: one walk over the instructions of the body. Two sums are
-// made of it: what native code saves (expected_gain), and what reports say of an iteration (report/loop_cost.h).
+// The cost of an iteration beside its arithmetic, from one walk over the instructions of the body. Two sums use it: the
+// gain of native code (expected_gain), and the costs in reports (report/loop_cost.h).
 
 #include <cstdint>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace treadle::plan {
 
-// An instruction of a body. A loop inside is one part with all of its own instructions.
+// An instruction of a body. An inner loop is one part, with all its instructions.
 struct BodyPart {
   enum class Kind : uint8_t {
-    kGroup,    // elementwise operations that native code can write out: `group`
-    kKernel,   // any other kernel: `code`; null where native code has to call it
-    kDynamic,  // sizes are known only while it runs
-    kLoop,     // `loop`, by its place in Program::loops
+    kGroup,    // elementwise operations that native code can inline: `group`
+    kKernel,   // any other kernel: `code`; null if native code has to call the kernel
+    kDynamic,  // sizes are unknown at planning
+    kLoop,     // `loop`, its index in Program::loops
     kGlue,     // copies, branches, the back edge
   };
   Kind kind = Kind::kGlue;
@@ -26,12 +26,12 @@ struct BodyPart {
 
 std::vector<BodyPart> parts_of_body(const Program& program, const Loop& loop);
 
-// What compiling a loop is expected to cost, and what it is expected to save.
+// The expected cost of compiling a loop, and the expected gain.
 struct NativeGain {
-  double compile_ns = 0;  // with the loops inside
-  double trip_ns = 0;     // of a trip as the interpreter runs it, without what loops inside do
-  double saved_ns = 0;    // of that
-  double ahead_ns = 0;    // saved in a trip with the trips of the loops inside: one, where the plan does not know more
+  double compile_ns = 0;  // inner loops included
+  double trip_ns = 0;     // time of an iteration in the interpreter, without inner loops
+  double saved_ns = 0;    // the part of trip_ns that native code saves
+  double ahead_ns = 0;    // with inner loops; one of unknown length counts with one iteration
 };
 NativeGain expected_gain(const Program& program, uint32_t loop);
 

@@ -1,5 +1,5 @@
-// The steps of the body, one chain after the other, then those of the back edge. Nothing in them can fail, so the
-// interpreter only comes back to look at limits, to make room for rows, and at the end.
+// The steps of a loop that is one chain: the body's chains, one after the other, then the back edge. No step can fail,
+// so the interpreter takes over only to check limits, to make room for rows, and at the end.
 #include "plan/chain_loops.h"
 
 #include "plan/back_edge.h"
@@ -12,7 +12,7 @@ using kernels::as_detail;
 using kernels::ChainStep;
 using kernels::ChainTable;
 
-// Its steps, null where it is no chain.
+// The steps of an instruction; null if it is no chain.
 const ChainStep* chain_of(const Program& p, uint32_t at) {
   const KernelCall* call = kernel_of(p, at);
   return call ? call->chain : nullptr;
@@ -53,7 +53,7 @@ class BackEdge {
   void put_row(const LoopStep::Row& row) { steps_.push_back(copy_step(row.from, row.to, row.bytes)); }
   void exchange(const LoopStep::Swap& swap) {
     steps_.push_back({isa_.swap, {swap.in, swap.in, swap.in}, swap.out, nullptr});
-    if (swap.out == go_on_) go_on_ = swap.in;  // the last step asks
+    if (swap.out == go_on_) go_on_ = swap.in;  // the test runs last, after the swap
   }
   void advance(const LoopStep::Advance& pointer) {
     const auto [s, stride] = pointer;

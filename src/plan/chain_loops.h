@@ -6,14 +6,13 @@
 
 namespace treadle::plan {
 
-// Body and back edge. The instructions of the body stay, for who makes something else of
-// them.
+// The steps of body and back edge. The instructions of the body stay for native code, which does not use the steps.
 struct ChainLoop {
   decltype(kernels::ChainTable::run_trips) run = nullptr;
   std::vector<kernels::ChainStep> steps;
 };
 
-// Where a simple loop's body is chains and copies only, they and the back edge become the steps of one ChainLoop.
+// Turns each simple loop whose body has only chains and copies into the steps of a ChainLoop.
 void chain_loops(Program& program);
 
 }  // namespace treadle::plan

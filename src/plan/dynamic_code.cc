@@ -29,7 +29,7 @@ class DynamicDescriber {
     auto code = node_.op->elementwise ? elementwise() : other();
     if (!code) return {};
     const bool is_longer = makes_rows_longer(*code);
-    // What grows in another layout is no longer row-major.
+    // A value that grows in another layout is not row-major.
     if (dynamic_.growth != Growth::kNone && (dynamic_.growth != Growth::kRows || !is_longer)) return {};
     code->appends = is_longer && makes_state_longer();
     for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
@@ -67,7 +67,7 @@ class DynamicDescriber {
     code.axes = std::move(axes);
     return code;
   }
-  // Values in planned memory may share a slot, and then have its elements in other sizes.
+  // Whether native code can hold the value. Values in planned memory may share a slot, whose type may have other sizes.
   bool is_held(uint32_t s, const ir::Value& value) const {
     const Slot& slot = p_.slots[s];
     if (!slot.type.is_tensor() || !value.type.is_tensor() || !is_native(slot.type.element)) return false;
@@ -75,7 +75,7 @@ class DynamicDescriber {
     if (slot.storage != Storage::kHandle) return is_known(value.type.shape);
     return slot.type.has_shape && slot.type.shape.size() == value.type.shape.size();
   }
-  // Whether the first of what a Concat joins is the beginning of the result.
+  // Whether the first operand of a Concat is the beginning of the result's memory.
   bool makes_rows_longer(const DynamicCode& code) const {
     if (code.kind != Kind::kConcat) return false;
     const Shape& base = p_.slots[input(0)].type.shape;
@@ -92,12 +92,12 @@ class DynamicDescriber {
   }
   int64_t rank(size_t i) const { return static_cast<int64_t>(node_.inputs[i]->type.shape.size()); }
   int64_t rank_of_result() const { return static_cast<int64_t>(node_.outputs[0]->type.shape.size()); }
-  // Elements of a planned list.
+  // The number of elements of a planned list.
   Dim length(size_t i) const { return element_count(node_.inputs[i]->type.shape); }
   uint32_t input(size_t i) const { return i < dynamic_.inputs.size() ? dynamic_.inputs[i] : kNoSlot; }
   bool is_planned(size_t i) const { return input(i) != kNoSlot && p_.slots[input(i)].storage != Storage::kHandle; }
 
-  // The contents of a constant list, of an attribute where there is no such input.
+  // The contents of a constant list; of the attribute if there is no such input.
   std::optional<Dims> list(size_t i, const char* attribute) const {
     Dims found;
     if (input(i) == kNoSlot) {
@@ -109,7 +109,8 @@ class DynamicDescriber {
     for (const int64_t number : slot.constant.to_int64s()) found.push_back(number);
     return found;
   }
-  // Axes of a value with `rank` of them, in order; nullopt where they are unknown or wrong.
+  // The axes that an operand or attribute names, counted from the front, in order; nullopt if they are unknown or
+  // invalid.
   std::optional<Dims> axes(size_t i, int64_t rank) const {
     auto found = list(i, "axes");
     if (!found) return std::nullopt;
@@ -186,7 +187,7 @@ class DynamicDescriber {
     }
     const bool fits = code.axes.size() == count && code.steps.size() == count &&
                       static_cast<int64_t>(count) <= rank(0) && length(2).is_known(length(1).value());
-    // Steps whose negation overflows are left to the operator.
+    // The operator handles steps whose negation overflows.
     const bool steps = std::ranges::all_of(code.steps, [](int64_t s) { return s != 0 && s > INT32_MIN; });
     return fits && steps ? std::optional(code) : std::nullopt;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What nodes compute whose sizes only the run knows, apart from these sizes: for who writes code of its own for them
-// (plan/native.h). Operands are the node's inputs; how many axes each of them has is known.
+// The computations of nodes of dynamic shape, without sizes, for native code (plan/native.h). Operands are the node's
+// inputs; their ranks are known.
 
 #include <algorithm>
 
@@ -10,13 +10,13 @@ namespace treadle::plan {
 
 struct DynamicCode {
   enum class Kind : uint8_t {
-    kElementwise,  // `step`, whose arguments are inputs of the node
-    kReduction,    // `reduce` of the last axis, which stays with size 1 where `keep`
-    kSlice,        // bounds are inputs 1 and 2; of each, the axis of `axes` and the step of `steps`
+    kElementwise,  // `step`; its arguments are inputs of the node
+    kReduction,    // `reduce` along the last axis, which stays with size 1 if `keep`
+    kSlice,        // bounds are inputs 1 and 2; entry i of both belongs to axes[i] and steps[i]
     kConcat,       // along `axis`
-    kReshape,      // to the sizes of input 1
-    kSqueeze,      // without the axes `axes`
-    kUnsqueeze,    // with axes of size 1, the result's `axes`
+    kReshape,      // to the sizes in input 1
+    kSqueeze,      // removes the axes `axes`
+    kUnsqueeze,    // adds axes of size 1, the result's `axes`
     kSplit,        // into equal parts of `axis`
     kRange,        // of integers
   };
@@ -24,16 +24,16 @@ struct DynamicCode {
   ElementwiseCode::Step step;
   kernels::ReduceOp reduce{};
   bool keep = false;
-  bool appends = false;  // of kConcat: makes a state of a loop longer where it lies, row-major
+  bool appends = false;  // for kConcat: extends a state of a loop in its own memory, row-major
   int64_t axis = 0;
   Dims axes, steps;
   bool has_axis(size_t d) const { return std::ranges::find(axes, static_cast<int64_t>(d)) != axes.end(); }
 
-  std::vector<Dims> planned;  // by input: sizes of what lies in planned memory; none for other values
+  std::vector<Dims> planned;  // by input: the sizes of a value in planned memory; empty for other values
 };
 
-// Of a kGuarded instruction; nullopt where the node is another one, computes with texts or elements that native code
-// does not hold, or works on values without a known number of axes.
+// The code of a kGuarded instruction. Nullopt if the node is not one of these, computes on strings or on elements that
+// native code does not hold, or has an operand of unknown rank.
 std::optional<DynamicCode> dynamic_code(const Program& program, uint32_t pc);
 
 }  // namespace treadle::plan

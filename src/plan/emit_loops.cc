@@ -50,14 +50,14 @@ Status Planner::emit_loop(const ir::Node& node) {
   loop.schedule.work_ns = work;
   loop.schedule.weight = std::clamp(static_cast<int64_t>(work / kPollUnitNs), int64_t{1}, kPollUnits);
   loop.schedule.holds_loops = p_.loops.size() > index + 1;
-  // Of nested loops the innermost, whose work is counted in full.
+  // Only the innermost of nested loops may use a team, because its work is counted in full.
   loop.schedule.may_team = p_.threads > 1 && !loop.schedule.holds_loops && work >= 2 * kMinTeamNs;
   p_.loops[index] = std::move(loop);
   return {};
 }
 
 void Planner::end_parts(Loop& loop, const LoopView& view, uint32_t first_slot) {
-  std::unordered_set<uint32_t> taken;  // slots that one output owns already
+  std::unordered_set<uint32_t> taken;  // slots that one output already owns
   if (loop.continues != kNoSlot) loop.continues = slot(view.condition_after());
   for (size_t i = 0; i < view.states(); ++i) {
     LoopState& state = loop.states[i];
@@ -92,13 +92,13 @@ void Planner::begin_loop(const LoopView& view, Loop& loop) {
   loop.counter = define(view.counter(), Storage::kArena);
   p_.slots[loop.counter].bytes = sizeof(int64_t);
   if (!view.condition_before()->is_constant()) {
-    // A trip that runs has a true condition.
+    // The condition is true in every iteration that runs.
     Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
     const uint32_t s = new_slot(Storage::kConstant, Type::tensor(ElementType::kBool, {}));
     p_.slots[s].constant = std::move(yes);
     slot_of_.put(view.condition_before(), s);
   }
-  // With cond left out, the body's condition is not asked.
+  // Without cond, the body's condition is ignored.
   if (condition && !is_true(view.condition_after())) loop.continues = kAsked;
 }
 
@@ -174,7 +174,7 @@ void Planner::end_scan_output(Loop& loop, const LoopView& view, size_t i, uint32
   scan.whole_planned =
       scan.element_planned && is_fixed(whole->type) && loop.continues == kNoSlot && loop.condition == kNoSlot;
   scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
-  // Rows that follow each other in known steps are written in place or copied by the step of the back edge.
+  // If the addresses of rows follow in known steps, the body writes them in place, or the back edge copies them.
   const bool rows = scan.whole_planned || (scan.element_planned && !scan.reverse);
   if (rows && is_own(scan.element, first_slot, taken)) {
     scan.row = scan.element;

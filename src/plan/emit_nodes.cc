@@ -1,4 +1,4 @@
-// Nodes without bodies, and If.
+// Emits nodes without bodies, and If.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace treadle::plan {
 
 namespace {
 
-// Whether planning fails with it. Any other failure of one node is for the run to tell, if the run gets there.
+// Whether this error makes planning fail. For any other error of a node, the run reports it if it reaches the node.
 bool fails_plan(const Status& status) {
   constexpr Code kCodes[] = {Code::kNotImplemented, Code::kInternal, Code::kCancelled, Code::kLimit};
   return std::find(std::begin(kCodes), std::end(kCodes), status.code()) != std::end(kCodes);
@@ -159,7 +159,7 @@ Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
   ElementwiseForm form;
   PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, in_loop_ ? &form : nullptr, p_.threads};
   Status refused = node.op->prepare(context);
-  if (was_stopped()) return stopped();  // its state may be half made
+  if (was_stopped()) return stopped();  // the kernel may be incomplete
   if (!refused.ok()) return fails_plan(refused) ? std::move(refused) : emit_after_views(node, unit);
   for (const ir::Value* v : node.outputs) call.operands.push_back(define(v, Storage::kArena));
   call.operands.push_back(new_scratch(context.scratch_bytes));
@@ -231,7 +231,7 @@ Status Planner::emit_branch(const ir::Node& node, const ir::Region& branch) {
   return {};
 }
 
-// Whether nobody but the If reads output `i` of the branch, whose place stands for the same sizes.
+// Whether only the If reads output `i` of the branch, and both slots have the same sizes. Then the value may be moved.
 bool Planner::can_be_taken(const ir::Region& branch, size_t i, const Slot& from, const Slot& to) {
   const ir::Value* v = branch.outputs[i];
   if (from.storage != Storage::kHandle || !v->producer || v->producer->parent != &branch) return false;
@@ -247,7 +247,7 @@ void Planner::note_type(const ir::Value* v, uint32_t from) {
 
 uint32_t Planner::typed_slot(const ir::Value* v, uint32_t s) {
   if (!is_fixed(v->type) || same_memory(p_.slots[s].type, v->type)) return s;
-  // Same memory, other sizes: a copy under the right type, made just before the last instruction.
+  // The slot has the same memory, but other sizes: emits a copy with the right type before the last instruction.
   const Instruction moved = p_.code.back();
   p_.code.pop_back();
   const ir::Node* node = p_.node_of.back();

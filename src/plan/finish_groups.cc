@@ -20,7 +20,7 @@ void Planner::finish_groups() {
       finish_tiles(call, group);
     }
   }
-  // The two pieces of memory of a state take turns.
+  // The two pieces of memory of a state are swapped, so both need the larger size.
   for (const Loop& loop : p_.loops) {
     for (const LoopState& state : loop.states) {
       if (!state.planned) continue;

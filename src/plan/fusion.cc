@@ -1,17 +1,17 @@
-// Elementwise nodes wait: each is put off until somebody needs it, so that those that belong together have met by then.
-// Other nodes keep their order. When a node (or the end of the region) needs a value that waits, the whole group around
-// it runs: the waiting nodes over as many elements that are connected with it by values. That is always possible:
-// all that waiting nodes need from others has been computed, and a path from one member to another that leaves the
-// group would have to go through a waiting node over another number of elements; broadcasting makes that number grow
-// only, so it cannot come back.
+// Elementwise nodes wait: a node runs only when another needs its result, so that nodes that belong to one group have
+// met by then. Other nodes keep their order. When a node (or the end of the region) needs a value of a waiting node,
+// the whole group of that node runs: all waiting nodes over the same number of elements that are connected with it by
+// values. This is always possible. Everything that waiting nodes need from other nodes has been computed. A path from
+// one member to another that leaves the group would lead through a waiting node over another number of elements;
+// broadcasting only makes that number grow, so the path cannot come back.
 //
-// Nodes that can fail or are random never wait, so of several errors the first in the model's order is still the one
-// that is met. Reshape and its like wait with what they look at: they are another name for its memory.
+// Nodes that can fail or are random never wait, so the run still meets the first error in the model's order. Reshape
+// and similar aliases wait with their operand, because they share its memory.
 //
-// A node that only looks at its operand in another way (Slice, Transpose) runs when somebody needs its result as it is;
-// groups read the operand instead. A reduction waits with the group that makes its operand, so that the elements need
-// not be in memory. Whoever needs a reduction's result, or looks at an operand that waits, makes the group run at once:
-// a group never waits for itself.
+// A node that only views its operand in another way (Slice, Transpose) runs if a node needs its result itself; groups
+// read the operand instead. A reduction waits with the group that makes its operand, so that the elements need not be
+// in memory. A node that needs a reduction's result, or views an operand that waits, makes that group run at once: a
+// group never waits for itself.
 #include "plan/fusion.h"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ namespace treadle::plan {
 namespace {
 
 constexpr size_t kMaxMembers = 24;
-// Over so many elements chains and registers are better (kernels/chain.h, jit/chunks.h).
+// For fewer elements, chains and registers are better (kernels/chain.h, jit/chunks.h).
 constexpr int64_t kFewElements = 160;
-// More than that is shared among threads, where a run has several.
+// Kernels share more elements among threads, if a run has several.
 constexpr int64_t kMostOnOneThread = 8192;
 
 bool is_held(const ir::Value* v) {
@@ -52,7 +52,7 @@ const ir::Value* aliased(const ir::Node& node) {
 
 }  // namespace
 
-// The nodes of one region that wait.
+// The waiting nodes of one region.
 class Pending {
  public:
   explicit Pending(Fusion& fusion) : fusion_(fusion) {}
@@ -121,7 +121,7 @@ class Pending {
     }
   }
 
-  // What a node that starts to wait reads is there, or waits with it.
+  // Makes sure that an operand of a node that starts to wait is computed, or waits in the same group.
   void settle(const ir::Value* v) {
     if (!v) return;
     if (views_.contains(v)) {
@@ -131,7 +131,7 @@ class Pending {
     }
   }
 
-  // What a member of a group that runs reads is there.
+  // Makes sure that an operand of a running group's member is computed.
   void need_source(const ir::Value* v) {
     if (v && views_.contains(v)) {
       need(v->producer->inputs[0]);
@@ -143,17 +143,17 @@ class Pending {
   void run_group(const ir::Node& wanted) {
     const size_t index = group_of_.at(&wanted);
     std::vector<size_t> places = std::move(groups_[index]);
-    std::sort(places.begin(), places.end());  // the order of the model
+    std::sort(places.begin(), places.end());  // the model's order
     std::vector<const ir::Node*> group;
     for (const size_t place : places) group.push_back(seen_[place]);
     for (const ir::Node* node : group) group_of_.erase(node);
     for (const ir::Node* node : group) {
-      for (const ir::Value* v : node->inputs) need_source(v);  // of other numbers of elements
+      for (const ir::Value* v : node->inputs) need_source(v);  // operands with other numbers of elements
     }
     emit(group);
   }
 
-  // A node that starts to wait becomes connected with those over as many elements that it takes values from.
+  // Joins a node that starts to wait with the waiting nodes of the same number of elements whose values it reads.
   void join(const ir::Node& node) {
     size_t index = groups_.size();
     groups_.push_back({seen_.size()});
@@ -165,7 +165,7 @@ class Pending {
     }
   }
 
-  // The smaller group moves, so that no node moves more often than groups double.
+  // Moves the smaller group, so a node moves at most log2 of the group's size times.
   size_t merge(size_t a, size_t b) {
     if (a == b) return a;
     if (groups_[a].size() < groups_[b].size()) std::swap(a, b);
@@ -175,8 +175,8 @@ class Pending {
     return a;
   }
 
-  // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at; of a unit
-  // before, it is a unit of its own.
+  // Emits the group as one unit, or as several if it is too large for one kernel. An alias stays in the unit of its
+  // operand, or is a unit by itself if that unit was emitted before.
   void emit(const std::vector<const ir::Node*>& group) {
     std::vector<const ir::Node*> reductions, members;
     for (const ir::Node* node : group) (fusion_.reductions_.contains(node) ? reductions : members).push_back(node);
@@ -206,7 +206,7 @@ class Pending {
     for (const ir::Node* node : reductions) units_.push_back({{node}, false, {}, {}});
   }
 
-  // Those that reduce what the unit makes become part of it, where they go along the same lines.
+  // Adds to the unit the reductions of its results that go along the same lines.
   void take_reductions(Unit& unit, const std::unordered_set<const ir::Value*>& made,
                        std::vector<const ir::Node*>& reductions) {
     std::erase_if(reductions, [&](const ir::Node* node) {
@@ -220,10 +220,10 @@ class Pending {
   }
 
   Fusion& fusion_;
-  std::vector<const ir::Node*> seen_;                     // all that have waited, in the order of the model
-  std::unordered_map<const ir::Node*, size_t> group_of_;  // of those that wait still
-  std::vector<std::vector<size_t>> groups_;               // connected ones: their places in seen_, in any order
-  std::unordered_set<const ir::Value*> views_;            // that nobody has needed as they are
+  std::vector<const ir::Node*> seen_;                     // all nodes that have waited, in the model's order
+  std::unordered_map<const ir::Node*, size_t> group_of_;  // of the nodes that still wait
+  std::vector<std::vector<size_t>> groups_;               // connected nodes, by their index in seen_, in any order
+  std::unordered_set<const ir::Value*> views_;            // views whose own result no node has needed yet
   std::vector<Unit> units_;
 };
 
@@ -282,7 +282,7 @@ std::vector<Unit> Fusion::units(const ir::Region& region) {
 }
 
 bool Fusion::is_view(const ir::Node& node) {
-  constexpr int64_t kFarthest = 4;  // between neighbours; farther ones are read one by one
+  constexpr int64_t kFarthest = 4;  // elements from one to the next; reading elements that are farther apart is slower
   if (!enabled_ || !node.op->moves_elements || !node.op->prepare || is_alias(node)) return false;
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0]) || !is_held(node.inputs[0])) {
     return false;
@@ -355,7 +355,7 @@ Fusion::Source Fusion::source(const Unit& unit, const ir::Value* v) const {
 
 namespace {
 
-// Whether `strides` over `dims` are those of one axis where dims hold neighbours [first, last) of each other.
+// Whether `strides` over `dims` are one axis's, for dims that step through positions [first, last).
 bool is_one_axis(const Dims& dims, const Dims& strides, int64_t first, int64_t last) {
   int64_t inside = 1, stride = 0;
   bool begun = false;
@@ -396,7 +396,7 @@ namespace {
 using kernels::ElementwiseOp;
 using kernels::TileConverter;
 
-// What an operation makes of narrow elements in wide_type() is a narrow element already.
+// Whether the result of an operation on narrow elements in wide_type() is always a narrow element.
 bool stays_narrow(ElementwiseOp op) {
   return op == ElementwiseOp::kMin || op == ElementwiseOp::kMax || op == ElementwiseOp::kBitwiseAnd ||
          op == ElementwiseOp::kBitwiseOr || op == ElementwiseOp::kBitwiseXor;
@@ -411,11 +411,11 @@ TileConverter one_step(const TileConverter& converter, size_t at) {
 
 }  // namespace
 
-// The values of a group while its plan is put together. Narrow elements are widened before operations and narrowed
-// behind them, once each, and only where somebody asks.
+// The values of a group while its plan is built. Narrow elements are widened before operations and narrowed after them,
+// each once, and only if a node needs that form.
 struct Fusion::Members {
   using Made = kernels::FusedBuilder::Value;
-  // One of the two at least; for elements that are stored as they are computed with, both are the same.
+  // At least one is set. Both are the same for elements that are stored in their compute type.
   struct Forms {
     std::optional<Made> stored, wide;
   };
@@ -431,8 +431,8 @@ struct Fusion::Members {
   FusedGroup& group;
   std::vector<Input> inputs;
   std::unordered_map<const ir::Value*, Forms> made;
-  std::unordered_map<const ir::Value*, const ir::Value*> base;  // of aliases
-  std::unordered_map<const ir::Value*, size_t> used;            // inside
+  std::unordered_map<const ir::Value*, const ir::Value*> base;  // the value whose memory an alias shares
+  std::unordered_map<const ir::Value*, size_t> used;            // uses inside of the group
 
   Made stored(Forms& forms, ElementType type) {
     if (!forms.stored) {
@@ -468,7 +468,7 @@ struct Fusion::Members {
     return inputs.back().forms;
   }
 
-  // Storage -> its compute type -> the other's compute type -> storage.
+  // Storage -> its compute type -> the target's compute type -> target's storage.
   void convert(const ir::Node& node, const TileConverter& converter) {
     const ir::Value *from = node.inputs[0], *to = node.outputs[0];
     const ElementType source = from->type.element, target = to->type.element;
@@ -511,7 +511,7 @@ struct Fusion::Members {
   }
 };
 
-// What they reduce comes behind the outputs that are wanted, unless it is one of them.
+// The operands of reductions follow the wanted outputs, unless an operand is one of these.
 void Fusion::add_reductions(const Unit& unit, Members& members) const {
   FusedGroup& group = members.group;
   std::vector<const ir::Value*> reduced = group.outputs;

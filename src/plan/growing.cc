@@ -8,12 +8,12 @@ namespace treadle::plan {
 
 namespace {
 
-// Who reads the value of a loop state, and what its successor is made of, in one loop.
+// A loop state, its successor, and the values that share their memory, in one loop.
 struct Growing {
   const ir::Value* in = nullptr;
   const ir::Value* out = nullptr;
-  const ir::Node* node = nullptr;  // appends to `in`, makes `out`
-  bool picks = false;              // appends to rows of `in` that it picks
+  const ir::Node* node = nullptr;  // appends to `in`, and makes `out`
+  bool picks = false;              // appends to rows that it picks from `in`
   bool as_columns = false;
 
   bool is_one(const ir::Value* v) const { return v == in || v == out; }
@@ -23,7 +23,7 @@ bool is_numeric(const ir::Value* v) {
   return !v || (v->type.is_tensor() && v->type.element != ElementType::kUndefined && !is_string(v->type.element));
 }
 
-// The axis of `node`'s operand i that it reads as columns of a matrix, for a product's right-hand side; -1: none.
+// The axis of `node`'s operand i that a product reads as columns of its right-hand side; -1 if it is no such operand.
 int64_t columns_axis(const ir::Node& node, size_t i) {
   const bool permuted = node.op->name == "PermutedMatMul";
   if (i != 1 || (!permuted && node.op->name != "MatMul")) return -1;
@@ -38,12 +38,12 @@ int64_t grown_axis(const ir::Node& node) {
   return axis < 0 && node.outputs[0]->type.has_shape ? axis + node.outputs[0]->type.rank() : axis;
 }
 
-// Whether `node` reads the values only in ways that take any strides.
+// Whether `node` reads the values only in ways that accept any strides.
 bool takes_strides(const ir::Node& node, Growing& growing) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!growing.is_one(node.inputs[i])) continue;
     if (&node == growing.node && i == 0) continue;
-    // Rows of the state change places where they lie: what else reads them before would read others.
+    // Rows of the state are moved within its memory, so another reader could read wrong rows.
     if (growing.picks && node.inputs[i] == growing.in) return false;
     if (!node.op->prepare || node.op->appends || node.op->alias_input >= 0 || i >= 64 ||
         !(node.op->strided_inputs >> i & 1))

@@ -35,7 +35,7 @@ Broadcast broadcast_of(const Dims& dims, const Dims& strides) {
   return scalar ? Broadcast::kScalar : dense ? Broadcast::kDense : Broadcast::kOther;
 }
 
-// Puts the nodes of one instruction together.
+// Combines the nodes of one instruction into an ElementwiseCode.
 class Describer {
  public:
   using SourceOf = std::function<Fusion::Source(const ir::Value*)>;
@@ -73,14 +73,14 @@ class Describer {
     return true;
   }
 
-  // The step that makes what `v` is another name for.
+  // The step that makes the value of which `v` is an alias.
   std::optional<uint16_t> step_of(const ir::Value* v) const {
     const auto it = made_.find(resolve(v));
     if (it == made_.end()) return std::nullopt;
     return static_cast<uint16_t>(it->second);
   }
 
-  // Results of steps are numbered behind the inputs, whose number is known in the end.
+  // Numbers the results of steps behind the inputs, whose number is known only at the end.
   void finish() {
     for (ElementwiseCode::Step& step : code_.steps) {
       for (size_t i = 0; i < step.argument_count; ++i) {
@@ -165,7 +165,7 @@ int64_t count_of(const ir::Value* v) {
   return known_element_count(v->type.shape);
 }
 
-// Larger constants are left to kernels.
+// Kernels handle larger constants.
 bool is_small(const ir::Node& node) {
   constexpr int64_t kLargest = 1 << 16;
   return std::all_of(node.inputs.begin(), node.inputs.end(),
@@ -199,7 +199,7 @@ ArgReductionCode extreme_of(const ElementwiseForm& form, const ir::Node& node, c
       in.operands[0], in.operands[node.inputs.size()], node.inputs[0]->type.element, outer, n, inner, greatest, last};
 }
 
-// One matrix that is constant, as kernels find it packed.
+// The matrix as kernels pack it, if there is one and it is constant.
 const void* packed_of(const ElementwiseForm& form, const ir::Node& node) {
   return form.product->levels.empty() && node.inputs[1]->is_constant() ? form.product->packed : nullptr;
 }

@@ -1,4 +1,4 @@
-// Best fit, in the order in which slots come to life.
+// Best fit, in the order in which slots become live.
 #include "plan/memory.h"
 
 #include <algorithm>
@@ -19,10 +19,11 @@ namespace {
 
 constexpr size_t kArenaAlignment = 64;
 
-// Blocks of the arena that nobody uses, no two next to each other.
+// The unused blocks of the arena; no two are adjacent.
 class FreeBlocks {
  public:
-  // Takes `size` bytes out of the smallest block that has as many, and of those the first; none: SIZE_MAX.
+  // Takes `size` bytes from the smallest block that is large enough, the first one of several. Returns SIZE_MAX if
+  // there is none.
   size_t take(size_t size) {
     const auto best = by_size_.lower_bound({size, 0});
     if (best == by_size_.end()) return SIZE_MAX;
@@ -63,13 +64,13 @@ class FreeBlocks {
     sizes_.erase(block);
   }
 
-  Sizes sizes_;  // of each offset
+  Sizes sizes_;  // size of the block at each offset
   std::set<std::pair<size_t, size_t>> by_size_;
 };
 
 class Placement {
-  struct Busy {     // a block, the one first that is free first
-    uint32_t last;  // instruction
+  struct Busy {     // a used block; the block that becomes free first comes first
+    uint32_t last;  // the last instruction that uses it
     size_t offset, size;
     auto operator<=>(const Busy&) const = default;
   };
@@ -126,7 +127,8 @@ class Placement {
     }
     extend_to_ends_of_loops();
     extend_to_pipelines();
-    // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
+    // Memory into which rows point stays live as long as the rows are used. Rows of rows are numbered after the rows of
+    // which they are parts.
     for (size_t i = p_.rows.size(); i-- > 0;) {
       Slot& from = p_.slots[p_.rows[i].from];
       from.last = std::max(from.last, p_.slots[p_.rows[i].to].last);
@@ -141,9 +143,9 @@ class Placement {
     if (is_whole || use.when == When::kEnd) live(use.slot, loop.last);
   }
 
-  // What was there before a loop outlives the loop.
+  // Extends slots that were live before a loop to the end of the loop.
   void extend_to_ends_of_loops() {
-    std::vector<NestedRanges::Range> ranges;  // inner loops come after the loops around them
+    std::vector<NestedRanges::Range> ranges;  // inner loops follow the loops around them
     for (const Loop& loop : p_.loops) ranges.push_back({loop.first, loop.last});
     const NestedRanges loops(ranges, p_.code.size());
     for (Slot& s : p_.slots) {
@@ -151,7 +153,7 @@ class Placement {
     }
   }
 
-  // A pipeline's instructions run in any order, so what is alive somewhere in it is so all the time.
+  // The instructions of a pipeline run in any order, so a slot that is live anywhere in it is live throughout.
   void extend_to_pipelines() {
     std::vector<NestedRanges::Range> ranges;
     for (const Pipeline& pipeline : p_.pipelines) ranges.push_back({pipeline.first, pipeline.last + 1});

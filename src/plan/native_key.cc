@@ -1,6 +1,6 @@
-// Every structure is taken apart by a structured binding that names all of its members, here or in plan/roles.h, so
-// that a member that is added to one of them has to be placed before anything compiles. Those that code does not depend
-// on (addresses, memory that is found through the table of slots, names) are named and left alone.
+// Every structure is taken apart by a structured binding that names all of its members, here or in plan/roles.h. So a
+// member that is added does not compile before it is handled here. Members that do not affect code (addresses, memory
+// that is found through the table of slots, names) are named and left out.
 #include "plan/native_key.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace treadle::plan {
 
 namespace {
 
-constexpr int kExponentBits = 12;  // of a double, with the sign; few of the other bits are set in a short number
+constexpr int kExponentBits = 12;  // exponent and sign of a double; a short number has few other bits set
 
 class KeyWriter {
  public:
@@ -51,7 +51,7 @@ class KeyWriter {
     d_.number(dims.size());
     for (const int64_t dim : dims) d_.number(dim);
   }
-  // Most are 0, whose bits are a short number.
+  // Most numbers are 0, whose bits are a short number.
   void real(double value) { d_.number(std::rotl(std::bit_cast<uint64_t>(value), kExponentBits)); }
   void type(const Type& type) {
     const bool concrete = type.is_concrete();
@@ -61,7 +61,7 @@ class KeyWriter {
     for (const Dim& dim : type.shape) d_.number(dim.value_or(-1));
   }
 
-  // Of a record: what `describe` tells (plan/roles.h).
+  // Adds the members of a record that `describe` visits (plan/roles.h).
   struct Fields : RecordVisitor {
     explicit Fields(KeyWriter& key) : k(key) {}
     void slot(const SlotUse& use) { k.slot(use.slot); }
@@ -188,7 +188,7 @@ class KeyWriter {
   const NativeRequest& request_;
   const Program& p_;
   Digester d_;
-  std::vector<uint32_t> slots_;  // in the order of the instructions, some more than once
+  std::vector<uint32_t> slots_;  // in the order of the instructions, with repetitions
 };
 
 }  // namespace

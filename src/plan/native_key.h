@@ -1,5 +1,5 @@
 #pragma once
-// What tells the native code of one loop from that of every other one.
+// The key that identifies the native code of a loop.
 
 #include "base/digest.h"
 #include "base/processor.h"
@@ -7,9 +7,9 @@
 
 namespace treadle::plan {
 
-// Of everything that the compiler may look at for this request, of the compiler's own version and of the processor.
-// Equal keys mean equal code. A compiler that looks at more has to add it here; for the structures that this reads, a
-// new member does not compile until it has been thought about.
+// Digest of everything that the compiler may read for this request, of the compiler's version, and of the processor.
+// Equal keys mean equal code. A compiler that reads more must add it here. A new member of the structures that this
+// digests does not compile until this function handles it.
 Digest native_key(const NativeRequest& request, const std::string& processor = processor_id());
 
 }  // namespace treadle::plan

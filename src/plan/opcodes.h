@@ -1,8 +1,7 @@
 #pragma once
-// The table of instructions: what the index of an instruction refers to, and where the program goes on behind the
-// instruction. plan/roles.h says what the slots of an instruction's record are to the instruction. Only code that
-// executes or compiles instructions switches over OpCode: run::Context (the interpreter) and jit::LoopWriter (native
-// code).
+// The table of instructions: to what the index of an instruction refers, and where the program continues after the
+// instruction. plan/roles.h gives the roles of the slots in an instruction's record. Only code that executes or
+// compiles instructions switches over OpCode: run::Context (the interpreter) and jit::LoopWriter (native code).
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace treadle::plan {
 
-// What `index` of an instruction says.
+// To what `index` of an instruction refers.
 enum class IndexOf : uint8_t {
   kNothing,
   kKernel,    // kernels[]
@@ -19,17 +18,17 @@ enum class IndexOf : uint8_t {
   kRow,       // rows[]
   kMove,      // moves[]
   kFlag,      // the slot of a bool
-  kLoop,      // loops[], whose slots the instruction stands for
-  kLoopOf,    // loops[], the loop that it belongs to
+  kLoop,      // loops[]; the instruction stands for the loop's slots
+  kLoopOf,    // loops[], the loop to which the instruction belongs
   kPipeline,  // pipelines[], likewise
   kPipelineOf,
 };
 
-// Where it goes on.
+// Where the program continues.
 enum class Flow : uint8_t {
-  kNext,    // behind it
+  kNext,    // at the next instruction
   kJump,    // at `target`
-  kEither,  // behind it or at `target`
+  kEither,  // at the next instruction or at `target`
   kStop,
 };
 
@@ -73,11 +72,11 @@ constexpr const OpCodeInfo& info(OpCode code) {
   return kOpCodes[static_cast<size_t>(code)];
 }
 
-// Whether `target` is an instruction where it may go on.
+// Whether `target` is an instruction to which it may jump.
 constexpr bool jumps(OpCode code) {
   return info(code).flow == Flow::kJump || info(code).flow == Flow::kEither;
 }
-// Whether it works on values of run-time size.
+// Whether it works on values of dynamic shape.
 constexpr bool is_dynamic(OpCode code) {
   return info(code).index == IndexOf::kDynamic;
 }

@@ -1,7 +1,7 @@
-// Straight stretches of code are taken item by item (an instruction, or a loop with its body) and sorted: loops and
-// kernels whose rows can be had one block at a time become stages; of the rest, what needs nothing of a stage runs
-// before them, the others behind. A stretch ends where a loop needs one of the latter. Kernels that serve one stage
-// alone join it, so that a block's projection is in the cache of the core that needs it.
+// A straight stretch of code is split into items (an instruction, or a loop with its body). Loops become stages, and so
+// do kernels that can compute their rows strip by strip. Items that need no stage run before the stages, the others
+// behind them. A stretch ends before a loop that needs an item behind the stages. A kernel that only one stage reads
+// joins that stage, so that a strip's projection is in the cache of the core that needs it.
 #include "plan/pipelines.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace treadle::plan {
 namespace {
 
 constexpr size_t kMostStages = 64;
-// What a pipeline keeps in memory at once, where a program without would use memory again.
+// Limit of the memory that a pipeline keeps at once, where a program without the pipeline would reuse memory.
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr int64_t kWantedBlocks = 10;
 
@@ -28,7 +28,7 @@ struct Item {
   enum class Kind : uint8_t { kLoop, kRows, kOther };
   struct Use {
     uint32_t slot = kNoSlot;
-    bool by_rows = false;  // rows of a trip in the block of that trip
+    bool by_rows = false;  // reads or writes the rows of an iteration in that iteration's strip
   };
   Kind kind = Kind::kOther;
   uint32_t first = 0, last = 0;  // instructions
@@ -60,7 +60,7 @@ class PipelineFinder {
  private:
   // --- items
 
-  // False: nothing of a pipeline may stand here.
+  // Adds the instruction as an item; false if a pipeline must not contain it.
   bool take(uint32_t at) {
     switch (p_.code[at].code) {
       case OpCode::kPoll:
@@ -87,7 +87,7 @@ class PipelineFinder {
     item.kind = Item::Kind::kLoop;
     item.loop = index;
     for_each_slot(loop, [&](const SlotUse& use) {
-      const bool is_mask = loop.masked && use.number == 0;  // looked through for the last trip
+      const bool is_mask = loop.masked && use.number == 0;  // searched for the last iteration before the loop begins
       if (use.role == Role::kReadsRows) item.reads.push_back({use.slot, !reverse && !is_mask});
       if (use.role == Role::kWritesRows) item.writes.push_back({use.slot, !reverse});
       if (use.role == Role::kReads && use.when == When::kBegin) item.reads.push_back({use.slot});
@@ -102,7 +102,7 @@ class PipelineFinder {
 
   static bool is_reverse(const Loop& loop) { return !loop.scan_inputs.empty() && loop.scan_inputs[0].reverse; }
 
-  // Loops of a known number of trips over planned memory, whose bodies are a few kernels.
+  // Whether it is a loop of a known number of iterations over planned memory, whose body is a few kernels.
   bool fits(const Loop& loop) const {
     if (!loop.is_scan || !loop.step.straight || loop.step.grows || loop.known_trips < 2 || loop.continues != kNoSlot)
       return false;
@@ -121,7 +121,7 @@ class PipelineFinder {
 
   bool is_random(uint32_t at) const { return p_.node_of[at] && p_.node_of[at]->op->effects == Effects::kRandom; }
 
-  // Whether an item's kernel can be had by blocks of trips; then it is known by its rows.
+  // Whether the item's kernel can run strip by strip; then sets its rows.
   bool find_rows(Item& item) const {
     auto rows = rows_of_trips(p_, item.first, trips_);
     if (!rows) return false;
@@ -147,7 +147,8 @@ class PipelineFinder {
 
   // --- a stretch
 
-  // Loops of another number of trips are no part of a pipeline, but what stands in front of them may lead to one.
+  // Begins a new stretch if the number of iterations differs. Loops of one pipeline have the same number, but earlier
+  // items may become a pipeline.
   void expect_trips(int64_t trips) {
     if (trips_ == trips) return;
     while (cut_pipeline()) {
@@ -162,7 +163,7 @@ class PipelineFinder {
     trips_ = 0;
   }
 
-  // Takes the items up to the last loop that can be part of one pipeline, and leaves the rest. False: there is no loop.
+  // Turns the items up to the last loop that fits into one pipeline, and keeps the rest. False if there is no loop.
   bool cut_pipeline() {
     if (trips_ == 0) return false;
     Parts parts = sort_items();
@@ -200,7 +201,7 @@ class PipelineFinder {
       }
       for (const Item::Use& use : item.writes) parts.made.emplace(use.slot, i);
     }
-    // What is not cut into rows and waits for no loop runs first, with all that leads to it.
+    // Items that are not cut into rows and wait for no loop run first, with all items that lead to them.
     for (size_t i = count; i-- > 0;) {
       if (items_[i].kind == Item::Kind::kOther && !needs_loop[i]) early[i] = true;
       if (!early[i]) continue;
@@ -224,7 +225,7 @@ class PipelineFinder {
     return parts;
   }
 
-  // Where items of stages hand on what they make.
+  // A value that an item of a stage passes to another.
   struct Edge {
     size_t to;
     bool all;  // not row by row
@@ -241,7 +242,7 @@ class PipelineFinder {
         users[made->second].push_back({i, !(use.by_rows && writes_by_rows(made->second, use.slot))});
       }
     }
-    // Each stage is named by its last item. What no loop needs runs behind them.
+    // Each stage is numbered by its last item. Items that no loop needs run behind the stages.
     std::vector<size_t> stage_of(end);
     for (size_t i = end; i-- > 0;) {
       stage_of[i] = i;
@@ -289,12 +290,12 @@ class PipelineFinder {
     return std::any_of(writes.begin(), writes.end(), [&](const Item::Use& w) { return w.slot == slot && w.by_rows; });
   }
 
-  // Whether two of its loops can be at work at a time.
+  // Whether two of its loops can run at the same time.
   static bool is_parallel(const Pipeline& pipeline) {
     const size_t count = pipeline.stages.size();
     if (count < 2 || count > kMostStages) return false;
     std::vector<uint64_t> needed(count),
-        finished(count);  // stages that it depends on; that are through before it begins
+        finished(count);  // stages that it needs; stages that finish before it begins
     uint64_t loops = 0;
     for (size_t s = 0; s < count; ++s) {
       for (const PipelineStage::Need& need : pipeline.stages[s].needs) {
@@ -326,13 +327,13 @@ class PipelineFinder {
     int64_t block = std::max((trips_ + kWantedBlocks - 1) / kWantedBlocks, up(costs::kLeastStageNs / most_ns));
     if (least_rows != INT64_MAX)
       block = std::max(block, (costs::kLeastStageRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
-    // Between blocks a run looks whether it should stop.
+    // A run checks between strips whether to stop.
     block = std::min(block, up(kStopCheckNs / most_ns));
     pipeline.block = block;
     return block < trips_;
   }
 
-  // Everything that is written in a pipeline keeps its memory to the end of it.
+  // Every value that is written in a pipeline keeps its memory to the end of the pipeline.
   bool fits_memory(size_t begin, size_t end) const {
     std::set<uint32_t> slots;
     for (size_t i = begin; i < end; ++i) {
@@ -358,15 +359,15 @@ class PipelineFinder {
 
   Program& p_;
   const std::unordered_set<uint32_t> targets_;
-  std::vector<Item> items_;  // of the stretch
-  int64_t trips_ = 0;        // of its loops; 0: none was found yet
+  std::vector<Item> items_;  // items of the stretch
+  int64_t trips_ = 0;        // iterations of its loops; 0: no loop yet
   std::vector<Pipeline> pipelines_;
 };
 
 }  // namespace
 
 std::vector<Pipeline> find_pipelines(Program& program) {
-  // Most programs have no two loops that could run at the same time.
+  // Most programs have fewer than two loops.
   if (program.loops.size() < 2) return {};
   return PipelineFinder(program).find();
 }

@@ -31,8 +31,8 @@ bool same_memory(const Type& a, const Type& b) {
 
 namespace {
 
-// Of long programs slots are not moved while they become more: room is kept for what values, scratch and constants of
-// chains take, mostly, in memory that nobody touches before it is used.
+// In long programs, room for slots is reserved so that they are not moved while their number grows. Values, scratch and
+// constants of chains mostly fit. Reserved memory that is never used is never touched.
 constexpr size_t kSlotsPerValue = 3, kManyValues = 4096;
 
 }  // namespace

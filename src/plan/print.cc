@@ -41,7 +41,7 @@ std::string text(const Pipeline& pipeline) {
   return made;
 }
 
-// What it reads before the arrow, what it writes behind it, then its numbers.
+// Prints the operands that the instruction reads, an arrow, the operands that it writes, and its numbers.
 struct Text : RecordVisitor {
   void slot(const SlotUse& use) {
     const bool is_own = use.role == Role::kScratch || use.role == Role::kKeeps;

@@ -9,15 +9,15 @@ namespace treadle::plan {
 
 namespace {
 
-// Elements of a strip, about: they stay in the first- or second-level cache.
+// Approximate number of elements of a strip, which stays in first- or second-level cache.
 constexpr size_t kStrip = 4096;
 
-// The address of element 0 of memory that element `first` begins.
+// The address that element 0 would have in memory whose first element is `first`.
 std::byte* before(std::byte* memory, size_t bytes) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(memory) - bytes);
 }
 
-// Strips are whole tiles, or lines of several tiles, and what repeats does so from each strip's first element on.
+// The elements of a strip: whole tiles, or lines of several tiles. Operands that repeat begin anew with each strip.
 size_t strip_of(const kernels::FusedPlan& plan, size_t line) {
   const auto repeats = [&](const kernels::FusedSpread& spread) {
     return line % static_cast<size_t>(spread.period) == 0;

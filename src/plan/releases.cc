@@ -25,7 +25,7 @@ class Releases {
     for (uint32_t at = 0; at < end_; ++at) {
       if (is_dynamic(p_.code[at].code)) p_.dynamic[p_.code[at].index].in_loop = outermost_loop(at) != nullptr;
     }
-    std::vector<std::vector<uint32_t>*> takers(p_.code.size());  // who gives up what dies at an instruction
+    std::vector<std::vector<uint32_t>*> takers(p_.code.size());  // by instruction: the list for handles that die there
     for (uint32_t at = end_; at-- > 0;) {
       takers[at] = list_of(p_.code[at]);
       if (!takers[at]) takers[at] = takers[at + 1];
@@ -40,7 +40,7 @@ class Releases {
   }
 
  private:
-  // Beyond what planned memory needs: outputs, inputs (there before the first instruction) and branches.
+  // Extends lifetimes beyond those of planned memory: outputs, inputs (live before the first instruction) and branches.
   void extend_lifetimes() {
     for (const Output& output : p_.outputs) last_[output.slot] = end_;
     for (const Input& input : p_.inputs) {
@@ -55,7 +55,7 @@ class Releases {
     }
   }
 
-  // From each branch to the instruction in front of what follows both of its sides.
+  // The ranges of branches: from each branch to the instruction before the end of both sides.
   std::vector<NestedRanges::Range> choices() const {
     std::vector<NestedRanges::Range> out;
     for (uint32_t at = 0; at < end_; ++at) {
@@ -64,7 +64,7 @@ class Releases {
     return out;
   }
 
-  // Of all loops, in their order (outer ones come first).
+  // The bodies of all loops in order (outer ones come first).
   static std::vector<NestedRanges::Range> bodies(const Program& program) {
     std::vector<NestedRanges::Range> out;
     for (const Loop& loop : program.loops) out.push_back({loop.first + 1, loop.last});
@@ -76,7 +76,7 @@ class Releases {
     return in.code == OpCode::kLoopEnd ? &p_.loops[in.index].releases : nullptr;
   }
 
-  // The outermost loop whose body an instruction is in; null when it is in none.
+  // The outermost loop whose body contains an instruction; null if there is none.
   Loop* outermost_loop(uint32_t at) {
     const NestedRanges::Range* body = loops_.outermost(at);
     return body ? &p_.loops[loops_.index(*body)] : nullptr;

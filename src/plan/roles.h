@@ -1,9 +1,8 @@
 #pragma once
-// What the slots of a program are to its instructions. `describe` takes each record of a program apart by a structured
-// binding that names all members. So a new member does not compile before `describe` gives the member a role, tells the
-// member as a number that decides what the instruction does, or leaves the member aside on purpose (nodes,
-// preparations, scheduling). The listing, the native key, the verifier, the lifetimes and the layout of native loops
-// are visitors of `describe`.
+// The roles of a program's slots for its instructions. `describe` takes each record of a program apart by a structured
+// binding that names all members. So a new member does not compile before `describe` gives it a role, visits it as a
+// number that affects the instruction, or leaves it out on purpose (nodes, preparations, scheduling). The listing, the
+// native key, the verifier, the lifetimes and the layout of native loops are visitors of `describe`.
 
 #include <utility>
 
@@ -14,23 +13,23 @@ namespace treadle::plan {
 enum class Role : uint8_t {
   kReads,        // its elements
   kWrites,       // its elements
-  kScratch,      // memory that means nothing before and behind the instruction
-  kKeeps,        // memory that no other instruction touches, from one run to the next; zero before the first one
-  kReadsValue,   // a value: a handle, or planned memory under the type of its slot
+  kScratch,      // memory whose contents are undefined before and after the instruction
+  kKeeps,        // memory that no other instruction touches, kept from run to run; zero before the first run
+  kReadsValue,   // a value: a handle, or planned memory with the type of its slot
   kWritesValue,  // a handle
-  kReadsRows,    // pointers into it are set, to read there
-  kWritesRows,   // likewise, to write there
+  kReadsRows,    // pointers are set to read its rows
+  kWritesRows,   // pointers are set to write its rows
   kPoints,       // a pointer that is set
-  kCarries,      // a loop's state, which the trip before has made
-  kHandsOn,      // the state's successor; planned ones change places with it
+  kCarries,      // a loop's state, which the iteration before made
+  kHandsOn,      // the state's successor; a planned one is swapped with the state
 };
 
-// When, of a loop's instructions.
+// When an instruction of a loop uses the slot.
 enum class When : uint8_t { kAtOnce, kBegin, kEachTrip, kBackEdge, kEnd };
 
 struct SlotUse {
   const char* name = "";
-  uint32_t number = 0;  // among those of the name
+  uint32_t number = 0;  // index among the slots of this name
   uint32_t slot = kNoSlot;
   Role role = Role::kReads;
   When when = When::kAtOnce;
@@ -43,7 +42,7 @@ constexpr bool is_value(Role role) {
   return role == Role::kReadsValue || role == Role::kWritesValue;
 }
 
-// What visitors are told that do not listen.
+// Base of visitors; ignores everything.
 struct RecordVisitor {
   void slot(const SlotUse&) {}
   template <class T>
@@ -104,7 +103,7 @@ void describe(const Move& move, V&& v) {
   v.slot({"to", 0, to, Role::kWritesValue});
 }
 
-// The bool that a branch looks at.
+// The bool that decides a branch.
 struct Flag {
   uint32_t slot = kNoSlot;
 };
@@ -150,7 +149,7 @@ void describe(const ScanOutput& scan, uint32_t i, V&& v) {
   v.number("element bytes", element_bytes);
 }
 
-// Its slots are named by the loop.
+// The loop visits the step's slots.
 template <class V>
 void describe(const LoopStep& step, V&& v) {
   const auto& [simple, straight, grows, rows, swaps, advances] = step;
@@ -198,7 +197,7 @@ void describe(const Loop& loop, V&& v) {
   describe(step, v);
 }
 
-// Of one that is prepared: its operands end with the result and scratch.
+// For prepared kernels: operands end with the result and scratch.
 template <class V>
 void describe(const RowKernel& rows, V&& v) {
   const auto& [at, whole, rest, operand_count, operands] = rows;
@@ -233,12 +232,12 @@ void describe(const Pipeline& pipeline, V&& v) {
   }
 }
 
-// The record of an instruction that names none.
+// The record of an instruction without slots.
 struct NoRecord {};
 template <class V>
 void describe(const NoRecord&, V&&) {}
 
-// Calls `f` with the record that an instruction names the slots of.
+// Calls `f` with the record of an instruction.
 template <class F>
 decltype(auto) with_record(const Program& p, const Instruction& in, F&& f) {
   switch (info(in.code).index) {
@@ -266,7 +265,7 @@ decltype(auto) with_record(const Program& p, const Instruction& in, F&& f) {
   return f(NoRecord());
 }
 
-// How many there are of what an index refers to.
+// The number of records to which an index can refer.
 inline size_t record_count(const Program& p, IndexOf index) {
   switch (index) {
     case IndexOf::kKernel:
@@ -306,13 +305,13 @@ void for_each_slot(const Record& record, F&& f) {
   describe(record, SlotVisitor<std::remove_reference_t<F>>(f));
 }
 
-// Of an instruction; those of a loop with its first one.
+// For an instruction. A loop's slots belong to its first instruction.
 template <class F>
 void for_each_slot(const Program& p, uint32_t pc, F&& f) {
   with_record(p, p.code[pc], [&](const auto& record) { for_each_slot(record, f); });
 }
 
-// Calls `f` with every number of an instruction that a program holds, as uint32_t&.
+// Calls `f` with every instruction number in a program, as uint32_t&.
 template <class F>
 void for_each_position(Program& p, F&& f) {
   const auto rows = [&](std::vector<RowKernel>& kernels) {

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels in front of a loop, prepared to compute only the rows that a block of the loop's trips reads.
+// Kernels in front of a loop, prepared to compute only the rows that a strip of the loop's iterations reads.
 
 #include <optional>
 
@@ -7,13 +7,13 @@
 
 namespace treadle::plan {
 
-// The kernel of instruction `at`, if a block of its result's rows needs that block of some operands, and all of the
-// others (operands_of_rows): products with weights, elementwise operations, reductions of a row. The rows are those of
-// `trips` trips, as many for each. Its operands are those of the node and the result.
+// The kernel of instruction `at`, if a strip of its result's rows needs only that strip of some operands and all of the
+// others (operands_of_rows): products with weights, elementwise operations, reductions of a row. Each of `trips`
+// iterations has the same number of rows. Its operands are the operands of the node, and the result.
 std::optional<RowKernel> rows_of_trips(const Program& program, uint32_t at, int64_t trips);
 
-// Prepares it for blocks of `block` trips, and for the last block of `rest` trips, on as many threads. Its scratch
-// becomes one more operand. False: it cannot be had.
+// Prepares the kernel for strips of `block` iterations, and for the last strip of `rest` iterations, on `threads`
+// threads. Adds its scratch as an operand. False if it cannot be prepared.
 bool prepare_rows(Program& program, RowKernel& rows, int64_t trips, int64_t block, int64_t rest, int threads);
 
 }  // namespace treadle::plan

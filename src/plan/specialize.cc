@@ -1,6 +1,6 @@
-// One walk over the graph, region by region, in order. A node is taken from a queue; what replaces it (the nodes of a
-// chosen branch, of a lowering) goes back to the front of the queue and is looked at again. Bodies of loops are first
-// brought to a fixed point of types by inference, untouched; then they are walked the same way.
+// One walk over the graph, region by region, in order. A node is taken from a queue. The nodes that replace it (from a
+// chosen branch, or a lowering) are put at the front of the queue, and are visited again. Inference first brings the
+// types of a loop's body to a fixed point, without changing the body; then the body is walked in the same way.
 #include "plan/specialize.h"
 
 #include <deque>
@@ -24,16 +24,16 @@ namespace treadle::plan {
 
 namespace {
 
-// What a walk is for.
+// The purpose of a walk.
 enum class Aim : uint8_t {
-  kDecide,  // operators stay as the model has them
-  kLower,   // operators become what they are run as
-  kCheck,   // likewise, to find the first that cannot work
+  kDecide,  // operators stay as in the model
+  kLower,   // operators are lowered to the ones that run
+  kCheck,   // likewise, to find the first node that cannot work
 };
 
 class Specializer {
  public:
-  // `asks`: what is lowered is asked during the run about sizes that this walk does not know.
+  // `asks`: lowered nodes get checks in the run of sizes that this walk does not know.
   Specializer(ir::Graph& graph, opt::Remarks& remarks, Aim aim, const reference::FoldLimits& limits, bool asks = false)
       : graph_(graph),
         remarks_(remarks),
@@ -57,7 +57,7 @@ class Specializer {
     return walk(top);
   }
 
-  // Whether something was lowered without all its sizes being known, as numbers or symbols.
+  // Whether a node was lowered although some of its sizes are known neither as numbers nor as symbols.
   bool met_unknown_sizes() const { return met_unknown_sizes_; }
 
  private:
@@ -106,8 +106,8 @@ class Specializer {
     return {};
   }
 
-  // The sizes of a lowered node's result are those that the node's own inference stated: bodies of loops and what reads
-  // the result were planned with these.
+  // Checks that a lowered node's result has the sizes that the node's own inference stated: bodies of loops and readers
+  // of the result were planned with these.
   Status check_stated(const ir::Node& node) const {
     for (const ir::Value* v : node.outputs) {
       const auto stated = stated_.find(v);
@@ -117,14 +117,15 @@ class Specializer {
     return {};
   }
 
-  // Where only the run knows whether `made`, which stands for output `i` of `node`, has the stated sizes, it looks.
+  // Adds a check in the run if only the run knows whether `made`, which replaces output `i` of `node`, has the stated
+  // sizes.
   void hold(ir::Region& region, const ir::Node& node, size_t i, ir::Value* made) {
     const auto stated = asks_ ? stated_.find(node.outputs[i]) : stated_.end();
     if (made && stated != stated_.end()) hold_in_run(graph_, region, node, made, stated->second);
   }
 
-  // A check of sizes from the round before. Now that more is known, it may be sure to pass. One that is sure to fail
-  // fails in the run, if the run gets there.
+  // A check of sizes from an earlier round. With more sizes known, it may be certain to pass; then it goes. If it is
+  // certain to fail, it fails in the run, if the run reaches it.
   Status keep_check(ir::Region& region, std::unique_ptr<ir::Node> node) {
     const Status status = inference_.infer(*node);
     const auto is_concrete = [](const ir::Value* v) { return v->type.is_concrete(); };
@@ -134,7 +135,7 @@ class Specializer {
     return {};
   }
 
-  // A constant that only inference knows becomes one of the graph.
+  // Makes a constant that only inference knows a constant of the graph.
   void keep_constant(ir::Value* v) {
     if (!v || v->is_constant()) return;
     const Tensor* t = inference_.constant(v);
@@ -181,7 +182,7 @@ class Specializer {
     return {};
   }
 
-  // A plan for any sizes looks at such a node itself, if the run gets there.
+  // Whether a plan for any sizes checks such a node itself, when the run reaches the node.
   static bool is_left_to_run(const ir::Node& node, const ir::Region& region) {
     if (node.op->lowers(*node.version)) return false;
     const ir::Region* around = &region;
@@ -197,13 +198,14 @@ class Specializer {
     }
   }
 
-  // A node that failed has made an operand, of which nothing is known.
+  // Whether an operand of unknown type comes from a node that failed.
   static bool is_behind_failure(const ir::Node& node) {
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [](const ir::Value* v) { return v && !v->is_constant() && !v->type.is_known(); });
   }
 
-  // What the node cannot do with the sizes at hand, the run says if it gets there. What nothing can do is said now.
+  // A node that fails with these sizes becomes a Trap, which raises the error if the run reaches it. Errors that hold
+  // for any sizes are returned now.
   Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
     const bool is_of_model = status.code() == Code::kNotImplemented || status.code() == Code::kInternal;
     const bool said = is_of_model && !is_behind_failure(*node);
@@ -212,7 +214,7 @@ class Specializer {
     }
     if (aim_ == Aim::kCheck && !is_left_to_run(*node, region)) return status;
     const OpDef& op = require_op("Trap", "treadle");
-    // The model is sound for other sizes.
+    // The model is valid for other sizes.
     const bool of_sizes = node->op->control != Control::kNone && status.code() == Code::kInvalidModel;
     const Code code = of_sizes ? Code::kRuntime : status.code();
     ir::Attributes attributes;
@@ -275,14 +277,14 @@ class Specializer {
     return {};
   }
 
-  // Whether a lowering that cannot do without sizes has to wait for the run. In a plan for any sizes it fails, so that
-  // these sizes get a plan of their own, unless no plan can know them.
+  // Whether a lowering that needs sizes has to wait for the run. In a plan for any sizes it fails, so that these sizes
+  // get a plan of their own, unless no plan can know them.
   bool waits_for_sizes(const ir::Node& node, const ir::Region& region) const {
     return node.regions.empty() && has_unknown_sizes(node, !is_open_ && opt::loop_around(region));
   }
 
-  // What inference states of `whole` holds for what a lowering makes in its place; of a lowering's own node that is
-  // lowered in its turn, the first statement holds on.
+  // Records the sizes that inference stated for `whole` as those of `made`, its replacement by a lowering. If a node of
+  // a lowering is lowered in turn, the first statement stays.
   void state(const ir::Value* whole, const ir::Value* made) {
     const auto before = stated_.find(whole);
     if (before != stated_.end()) {
@@ -292,7 +294,7 @@ class Specializer {
     }
   }
 
-  // Optional results that neither the lowered node's users nor another node of its lowering wants are left out.
+  // Leaves out optional results that neither the users of the lowered node nor another node of the lowering reads.
   static void leave_out_unused(ir::Graph& lowered, const ir::Node& node) {
     opt::ValueSet used;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -319,7 +321,7 @@ class Specializer {
     return v;
   }
 
-  // Programs slice and stack along axis 0 only; other axes are moved there and back outside the loop.
+  // Programs slice and stack along axis 0 only; other axes are moved there before the loop and back behind it.
   bool move_axes(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node>& node) {
     LoopEditor scan(*node);
     std::vector<std::unique_ptr<ir::Node>> before, after;
@@ -360,11 +362,11 @@ class Specializer {
   const Aim aim_;
   const bool asks_;
   bool met_unknown_sizes_ = false;
-  bool is_open_ = false;  // for any sizes: those of inputs are symbols
+  bool is_open_ = false;  // for any sizes: sizes of inputs are symbols
   const bool lowers_;
   Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
-  std::unordered_map<const ir::Value*, Type> stated_;  // of results of lowered nodes
+  std::unordered_map<const ir::Value*, Type> stated_;  // stated types of the results of lowered nodes
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// A graph for known inputs: types and contents as far as they are known are carried through, known conditions choose
-// their branch, what can be computed is computed, operators are lowered. The result is what planning walks.
+// Specialises a graph to known inputs: types and known contents are propagated, known conditions choose their branch,
+// constants are folded, operators are lowered. Planning walks the result.
 
 #include <memory>
 #include <span>
@@ -12,32 +12,32 @@
 
 namespace treadle::plan {
 
-// What is known of the inputs of a run before it. Parallel to the graph's inputs.
+// Facts about an input before a run. Parallel to the graph's inputs.
 struct InputSpec {
   Type type;        // with known sizes, or symbols where sizes vary
-  Tensor contents;  // defined(): this input's contents are fixed as well
-  Dim length = {};  // of a list: known, or a symbol, where all its elements have the shape that `type` says
+  Tensor contents;  // defined(): the contents of this input are fixed too
+  Dim length = {};  // of a sequence: its length, known or a symbol, if all its elements have the shape in `type`
 };
 
 struct Specialized {
   std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
-  opt::Remarks remarks = {};         // of what was done to loops
+  opt::Remarks remarks = {};         // about changes of loops
 };
 
-// Types, contents and chosen branches only: every operator that stays is as the model has it.
+// Types, contents and chosen branches only: operators stay as in the model.
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputSpec> inputs);
 
-// Whether every node takes the sizes of `inputs`, as planning for just these sizes sees it. A plan for any sizes cannot
-// ask: a lowering writes simpler nodes in the place of a node, and their sizes may fit each other where those of the
-// node do not. Nodes of an undecided If are left to the run, except those that a lowering replaces. Errors: that of a
-// node, or of a limit.
+// Whether every node accepts the sizes of `inputs`, as planning for exactly these sizes would find. A plan for any
+// sizes cannot check that: a lowering replaces a node by simpler nodes, and their sizes may fit each other although the
+// node's do not. Nodes of an undecided If are left to the run, except nodes that a lowering replaces. Errors: the error
+// of a node, or of a limit.
 struct SizesTaken {
-  bool unknown_in_part = false;  // only the run can tell the sizes of something that is lowered
+  bool unknown_in_part = false;  // some sizes of a lowered node are unknown before the run
 };
 Result<SizesTaken> check_sizes(const ir::Graph& graph, std::span<const InputSpec> inputs,
                                const reference::FoldLimits& limits);
 
-// Runs the passes of the stages kLowering and kSpecializing as well. Nodes that nothing reads any more are still there.
+// Also runs the passes of the stages kLowering and kSpecializing. Nodes without readers stay.
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
                                const opt::PipelineOptions& options);
 

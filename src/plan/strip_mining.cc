@@ -1,5 +1,5 @@
-// From each loop backwards, over code that runs whenever the loop does: a kernel joins if all that reads its result is
-// the loop's scan inputs and kernels that have joined, row by row.
+// Walks from each loop backwards, over code that runs whenever the loop does. A kernel joins if only the loop's scan
+// inputs, and kernels that have joined, read its result, row by row.
 #include "plan/strip_mining.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class Blocker {
     }
   }
 
-  // What may run behind what stands between: straight code, with whole loops in it.
+  // Finds stretches of straight code, whole loops included, within which an instruction may be moved behind the others.
   void find_stretches() {
     stretch_.resize(p_.code.size());
     around_.resize(p_.code.size());
@@ -88,9 +88,9 @@ class Blocker {
 
   void block(uint32_t index) {
     Loop& loop = p_.loops[index];
-    std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, and being written
+    std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, writes included
     for (size_t i = loop.masked ? 1 : 0; i < loop.scan_inputs.size(); ++i) ++known[loop.scan_inputs[i].whole];
-    std::priority_queue<uint32_t> makers;  // of what is known: the last instruction first
+    std::priority_queue<uint32_t> makers;  // makers of known slots, the last instruction first
     const auto add_makers = [&](uint32_t slot, uint32_t before) {
       for (const uint32_t at : made_at_[slot]) {
         if (at >= stretch_[loop.first] && at < before && around_[at] == around_[loop.first]) makers.push(at);
@@ -112,7 +112,7 @@ class Blocker {
     if (!kernels.empty()) put(index, std::move(kernels));
   }
 
-  // Whether nothing but its own work happens there, so that a kernel before it may run behind it.
+  // Whether the instruction does nothing but its own work, so that a kernel before it may run behind it.
   static bool passes(OpCode code) {
     const auto& [name, index, flow] = info(code);
     return flow == Flow::kNext && (index != IndexOf::kLoopOf || code == OpCode::kInStrips) &&
@@ -137,7 +137,7 @@ class Blocker {
 
   void put(uint32_t index, std::vector<RowKernel> kernels) {
     Loop& loop = p_.loops[index];
-    size_t row_bytes = 0;  // of all that is made for one trip
+    size_t row_bytes = 0;  // of all results, for one iteration
     size_t weight_bytes = 0;
     int64_t rows = INT64_MAX;
     for (const RowKernel& kernel : kernels) {
@@ -167,7 +167,7 @@ class Blocker {
     }
   }
 
-  // Of what all trips of a kernel read.
+  // Bytes of the operands that all iterations of a kernel read.
   size_t bytes_of_weights(const RowKernel& kernel) const {
     const ir::Node& node = *p_.node_of[kernel.at];
     size_t bytes = 0;
@@ -179,9 +179,9 @@ class Blocker {
     return bytes;
   }
 
-  // Trips of a block that gives all threads enough to do; 0: it would be too large for the cache.
+  // Iterations of a strip that gives all threads enough work; 0 if it would be too large for the cache.
   int64_t shared_trips(const std::vector<RowKernel>& kernels, int64_t all_trips, size_t row_bytes) const {
-    double flops = 0;  // of a trip's products
+    double flops = 0;  // operations of an iteration's products
     for (const RowKernel& kernel : kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
       if (node.op->elementwise) continue;
@@ -195,7 +195,7 @@ class Blocker {
                : 0;
   }
 
-  // The instruction; and the memory of what it makes, which is that of a block now.
+  // Takes over the instruction, and shrinks its result's memory to a strip.
   void take(const RowKernel& kernel, uint32_t index, int64_t trips) {
     Instruction& in = p_.code[kernel.at];
     in.code = OpCode::kInStrips;
@@ -218,11 +218,11 @@ class Blocker {
   Program& p_;
   const std::unordered_set<uint32_t> targets_;
   std::unordered_set<uint32_t> in_pipeline_;    // loops
-  std::vector<size_t> uses_;                    // by slot, being written included
-  std::vector<std::vector<uint32_t>> made_at_;  // by slot: the kernels that make its contents
-  std::vector<uint32_t> stretch_;               // by instruction: the first one that could run behind what follows it
+  std::vector<size_t> uses_;                    // by slot; writes count
+  std::vector<std::vector<uint32_t>> made_at_;  // by slot: the kernels that write it
+  std::vector<uint32_t> stretch_;               // by instruction: the first one of its straight code
   std::vector<uint32_t> around_;                // by instruction: the innermost loop around it
-  std::unordered_set<uint32_t> shrunk_;         // slots of a block
+  std::unordered_set<uint32_t> shrunk_;         // slots with memory for a strip
 };
 
 }  // namespace

@@ -1,22 +1,22 @@
 #pragma once
-// Nodes that are lowered though planning does not know all their sizes, because data decides them. What a lowering
-// writes does not check what the node's inference would. So a CheckSizes (ops/control/check_sizes.cc) asks the
-// inference during the run, in front of what the lowering has written, and a CheckResult holds the results to the sizes
-// that inference stated. Neither stands between an operand and its readers, so that passes see through them.
+// Nodes that are lowered although planning does not know all their sizes, because data decides them. The nodes of a
+// lowering do not check everything that the inference of the lowered node checks. So a CheckSizes
+// (ops/control/check_sizes.cc) in front of them runs that inference during the run, and a CheckResult checks that
+// results have the sizes that inference stated. Neither is between an operand and its readers, so passes do not see
+// them.
 
 #include "ir/graph.h"
 
 namespace treadle::plan {
 
-// Whether no plan knows a size of an operand of `node`. `in_loop`: where sizes may be expressions of the number of the
-// iteration.
+// Whether an operand of `node` has a size that no plan knows. `in_loop`: sizes may depend on the iteration's number.
 bool has_unknown_sizes(const ir::Node& node, bool in_loop);
-// Whether only the run knows whether `node`, which stands in `region`, takes the sizes of its operands.
+// Whether only the run knows if `node`, which is in `region`, accepts the sizes of its operands.
 bool depends_on_unknown_sizes(const ir::Node& node, const ir::Region& region);
 // Puts a CheckSizes at the end of `region`, in front of `node`.
 void ask_in_run(ir::Graph& graph, ir::Region& region, const ir::Node& node);
-// Puts a CheckResult at the end of `region` where `stated`, what inference said of `made`, knows a size that the type
-// of `made` does not know. `by`: the node that makes it.
+// Puts a CheckResult at the end of `region` if `stated`, the type that inference stated for `made`, knows a size that
+// the type of `made` does not. `by`: the node that makes `made`.
 void hold_in_run(ir::Graph& graph, ir::Region& region, const ir::Node& by, ir::Value* made, const Type& stated);
 
 }  // namespace treadle::plan

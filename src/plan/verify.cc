@@ -1,6 +1,6 @@
-// Five checks, each of which relies on the checks before: the code (indices, targets, the instructions of loops and
-// pipelines), the roles of operands, the order of writes and reads, the places in memory, and what native code is told
-// of kernels.
+// Five checks; each relies on the checks before it: the code (indices, targets, the instructions of loops and
+// pipelines), the roles of operands, the order of writes and reads, the offsets in memory, and the code that native
+// code gets for kernels.
 #include "plan/verify.h"
 
 #include <fmt/format.h>
@@ -149,7 +149,7 @@ class Verifier {
 
   // --- operands
 
-  // Calls `f(at, use)` for every operand of the program, in the order in which a run comes to them. Stops at an error.
+  // Calls `f(at, use)` for every operand of the program, in the order of a run. Stops at an error.
   template <class F>
   Status for_each_use(F&& f) const {
     Status status;
@@ -189,7 +189,7 @@ class Verifier {
       case Role::kKeeps:
         return storage == Storage::kArena ? Status() : broken(at, use, "is no memory of the arena");
       case Role::kWrites:
-        // Whose memory nobody has made ready for a kernel.
+        // No instruction has prepared a handle's memory for a kernel.
         return is_handle && p_.code[at].code == OpCode::kKernel ? broken(at, use, "is a handle") : Status();
       case Role::kPoints:
         return storage == Storage::kPointer || is_handle ? Status() : broken(at, use, "is no pointer");
@@ -203,7 +203,7 @@ class Verifier {
 
   // --- order
 
-  // The instruction that does what `use` says: a loop's back edge and end do some of what its first one names.
+  // The instruction that makes this use: some uses of a loop's first instruction happen at its back edge or its end.
   uint32_t turn_of(uint32_t at, const SlotUse& use) const {
     const Instruction& in = p_.code[at];
     if (info(in.code).index != IndexOf::kLoop) return at;
@@ -218,9 +218,9 @@ class Verifier {
       uint32_t at;
       SlotUse use;
     };
-    std::multimap<uint32_t, Due> due;  // by turn
+    std::multimap<uint32_t, Due> due;  // by the instruction that makes the use
     TREADLE_TRY(for_each_use([&](uint32_t at, const SlotUse& use) -> Status {
-      // The instructions of a pipeline stand for what it does.
+      // A pipeline's own instructions make its uses.
       if (info(p_.code[at].code).index != IndexOf::kPipeline) due.emplace(turn_of(at, use), Due{at, use});
       return {};
     }));

@@ -1,14 +1,14 @@
 #pragma once
-// What holds of every program that the planner makes.
+// Checks rules that hold for every program that the planner makes.
 
 #include "base/status.h"
 #include "plan/program.h"
 
 namespace treadle::plan {
 
-// Ok, or an internal error that names the instruction, its operand and the rule that is broken: "instruction 3 (copy),
-// to: s4 is a constant, which nothing may write". Runs after planning in debug builds (fuzzing among them) and in every
-// test that plans. Looks at each operand once, and at all planned memory by instruction.
+// Ok, or an internal error that names the instruction, its operand and the broken rule: "instruction 3 (copy), to: s4
+// is a constant, which nothing may write". Runs after planning in debug builds (fuzzing among them) and in every test
+// that plans. Visits each operand once, and all planned memory by instruction.
 Status verify(const Program& program);
 
 }  // namespace treadle::plan
