@@ -2,7 +2,7 @@
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
 [stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery].
 
-    loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
+    loops      nanoseconds per iteration of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
     recurrent  LSTM and GRU beside onnxruntime, over a grid of batches and widths
     functions  elementwise functions: time of an element, and errors

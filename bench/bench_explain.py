@@ -15,14 +15,14 @@ CALL_NS = 700  # of a call from Python, with what a loop needs before its first 
 def iterations(built: Built) -> int:
     """Of an outermost loop that counts up to an input; the benchmark counts those of the innermost one."""
     counts = [int(x) for x in built.inputs.values() if x.ndim == 0 and np.issubdtype(x.dtype, np.integer)]
-    return min([*counts, built.trips])
+    return min([*counts, built.iterations])
 
 
 def estimated_ns(built: Built, session) -> float:
     loops = session.explain(built.inputs, json=True)["loops"]
     outermost = [loop for loop in loops if loop["parent"] is None]
-    trips = [iterations(built) if loop["trips"] is None else loop["trips"] for loop in outermost]
-    return sum(n * loop["estimated_ns_per_trip"] for n, loop in zip(trips, outermost, strict=True))
+    iterations = [iterations(built) if loop["iterations"] is None else loop["iterations"] for loop in outermost]
+    return sum(n * loop["estimated_ns_per_iteration"] for n, loop in zip(iterations, outermost, strict=True))
 
 
 def bench_explain(options) -> None:
@@ -38,6 +38,9 @@ def bench_explain(options) -> None:
         found = max(1e9 * measure.best_of(run, options.seconds or 0.1) - CALL_NS, 1.0)
         estimated = estimated_ns(built, session)
         ratios.append(estimated / found)
-        print(f"| {name} | {found / built.trips:.1f} | {estimated / built.trips:.1f} | {ratios[-1]:.2f} |", flush=True)
+        print(
+            f"| {name} | {found / built.iterations:.1f} | {estimated / built.iterations:.1f} | {ratios[-1]:.2f} |",
+            flush=True,
+        )
     near = sum(1 / WITHIN <= r <= WITHIN for r in ratios)
     print(f"\nwithin {WITHIN}: {near} of {len(ratios)}")

@@ -128,13 +128,13 @@ def resident(name: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def peak_of_wide_output(trips: int) -> None:
+def peak_of_wide_output(iterations: int) -> None:
     """In a process of its own: prints how many times its size a scan output takes."""
     session = engines.open_native(Built(WIDE_OUTPUT, YES | KEEP, {}, 0).model())
     x = np.ones(65536, np.float32)
     session.run(None, {"m": np.array(4), "x": x})
     before = resident("VmRSS")
-    output = session.run(["all"], {"m": np.array(trips), "x": x})[0]
+    output = session.run(["all"], {"m": np.array(iterations), "x": x})[0]
     print((resident("VmHWM") - before) / output.nbytes)
 
 

@@ -1,4 +1,4 @@
-"""Loops: nanoseconds a trip of treadle's tiers, onnxruntime, jax and hand-written C++, as slopes (time at 10 N trips -
+"""Loops: nanoseconds an iteration of treadle's tiers, onnxruntime, jax and hand-written C++, as slopes (time at 10 N iterations -
 time at N) / 9 N; and what a call costs."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENGINES = ("onnxruntime", "jax", "C++", "program", "native")
 @dataclasses.dataclass
 class Found:
     loop: models.Loop
-    slopes: dict[str, list[float]]  # by engine, seconds a trip in each round
+    slopes: dict[str, list[float]]  # by engine, seconds an iteration in each round
     problems: list[str]
 
     def ratio(self, over: str, under: str) -> measure.Ratio:
@@ -72,7 +72,7 @@ def measure_loop(loop: models.Loop, jax, rounds: int, seconds: float) -> Found:
     slopes = {}
     for k, name in enumerate(names):
         pairs = zip(times[2 * k], times[2 * k + 1], strict=True)
-        slopes[name] = [(b - a) / (long.trips - short.trips) for a, b in pairs]
+        slopes[name] = [(b - a) / (long.iterations - short.iterations) for a, b in pairs]
     return Found(loop, slopes, problems + more)
 
 

@@ -36,15 +36,15 @@ def drawn(name: str, node: str, made: str, target: float | None = None, **feeds:
 
 def in_loop(operator: str, width: int, target: float | None = None) -> Row:
     """A walk: each iteration adds `width` numbers to the state."""
-    trips = max(NUMBERS // width, 2000)
+    iterations = max(NUMBERS // width, 2000)
     vector = f"float[{width}]"
-    text = f"""{HEAD} g (int64 trips, {vector} x) => ({vector} y) {{
+    text = f"""{HEAD} g (int64 iterations, {vector} x) => ({vector} y) {{
       y = Loop <body = b (int64 i, bool go, {vector} s) => (bool on, {vector} s2) {{
         on = Identity(go)
         z = {operator} <shape = [{width}]> ()
-        s2 = Add(s, z) }}> (trips, , x) }}"""
-    feeds = {"trips": np.array(trips), "x": np.zeros(width, np.float32)}
-    return Row(f"{operator} in a Loop, {width} an iteration", text, feeds, trips * width, target)
+        s2 = Add(s, z) }}> (iterations, , x) }}"""
+    feeds = {"iterations": np.array(iterations), "x": np.zeros(width, np.float32)}
+    return Row(f"{operator} in a Loop, {width} an iteration", text, feeds, iterations * width, target)
 
 
 def rows() -> list[Row]:

@@ -28,7 +28,7 @@ def choice(condition: str, yes: onnx.GraphProto, no: onnx.GraphProto, result: st
 def loop_body(index: int, nodes: list[onnx.NodeProto], state: str, result: str) -> onnx.GraphProto:
     """One state; the condition goes through."""
     through = helper.make_node("Identity", [f"on{index}"], [f"still{index}"])
-    inputs = [value(f"trip{index}", INT64, ()), value(f"on{index}", BOOL, ()), value(state)]
+    inputs = [value(f"iteration{index}", INT64, ()), value(f"on{index}", BOOL, ()), value(state)]
     return helper.make_graph(
         [*nodes, through], f"body{index}", inputs, [value(f"still{index}", BOOL, ()), value(result)]
     )
@@ -89,23 +89,23 @@ def captured(count: int) -> tuple[bytes, Feed]:
 
 def loops(count: int) -> tuple[bytes, Feed]:
     """Loop after Loop."""
-    feed = {"x0": start(), "trips": np.array(3)}
+    feed = {"x0": start(), "iterations": np.array(3)}
     nodes = []
     for i in range(count):
         inside = [helper.make_node("Add", [f"s{i}", "x0"], [f"a{i}"]), helper.make_node("Tanh", [f"a{i}"], [f"b{i}"])]
         body = loop_body(i, inside, f"s{i}", f"b{i}")
-        nodes.append(helper.make_node("Loop", ["trips", "", f"x{i}"], [f"x{i + 1}"], body=body))
+        nodes.append(helper.make_node("Loop", ["iterations", "", f"x{i}"], [f"x{i + 1}"], body=body))
     return model(nodes, f"x{count}", feed), feed
 
 
 def one_body(count: int) -> tuple[bytes, Feed]:
     """All nodes in the body of one Loop."""
-    feed = {"x0": start(), "trips": np.array(3)}
+    feed = {"x0": start(), "iterations": np.array(3)}
     return model([_loop_over(chain_nodes("s", "x0", count), f"n{count - 1}")], "y", feed), feed
 
 
 def _loop_over(nodes: list[onnx.NodeProto], result: str) -> onnx.NodeProto:
-    return helper.make_node("Loop", ["trips", "", "x0"], ["y"], body=loop_body(0, nodes, "s", result))
+    return helper.make_node("Loop", ["iterations", "", "x0"], ["y"], body=loop_body(0, nodes, "s", result))
 
 
 def chain_nodes(first: str, other: str, count: int) -> list[onnx.NodeProto]:

@@ -52,7 +52,9 @@ def compare(case: models.Case) -> str:
     worst = difference(ours.run(None, case.inputs), theirs.run(None, case.inputs))
     their_ms = median_ms(lambda: theirs.run(None, case.inputs))
     our_ms = median_ms(lambda: ours.run(None, case.inputs))
-    return f"| {case.name} | {case.trips} | {their_ms:.2f} | {our_ms:.3f} | {their_ms / our_ms:.1f} | {worst:.1e} |"
+    return (
+        f"| {case.name} | {case.iterations} | {their_ms:.2f} | {our_ms:.3f} | {their_ms / our_ms:.1f} | {worst:.1e} |"
+    )
 
 
 def main() -> None:

@@ -11,7 +11,7 @@
 | snapshots | saved streams: refused, with the stream as it was, or loaded, and the stream can be pushed |
 | cache | native code kept for later processes: never believed, the result is that of undamaged code |
 
-What is loaded is run within limits of time, trips and memory, in a process of its own: a crash, a hang, more memory than
+What is loaded is run within limits of time, iterations and memory, in a process of its own: a crash, a hang, more memory than
 MOST_MEMORY, an exception that is none of treadle's and one that calls itself internal are findings. Exit status 1 when
 there was any.
 """

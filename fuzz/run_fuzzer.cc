@@ -1,6 +1,6 @@
-// Bytes as a model that is loaded and run in both tiers, within limits of time, trips and memory. It ends, with results
-// of the declared kind or a Status; and where both tiers give results, these have the same types. Loops of some models
-// are run as native code as well, to the same end.
+// Bytes as a model that is loaded and run in both tiers, within limits of time, iterations and memory. It ends, with
+// results of the declared kind or a Status; and where both tiers give results, these have the same types. Loops of some
+// models are run as native code as well, to the same end.
 
 #include <algorithm>
 #include <cmath>
@@ -154,8 +154,8 @@ constexpr size_t kInterpretedPerNative = 8;
 void compare_native(std::string_view bytes, const std::vector<Outcome>& interpreted) {
   const size_t chosen = std::hash<std::string_view>()(bytes);
   if (chosen % kInterpretedPerNative != 0 || may_draw(bytes)) return;
-  const auto from_trip = static_cast<int64_t>(chosen / kInterpretedPerNative % 2);
-  const std::vector<Outcome> native = run(bytes, Tier::kProgram, Jit::kAlways, from_trip);
+  const auto from_iteration = static_cast<int64_t>(chosen / kInterpretedPerNative % 2);
+  const std::vector<Outcome> native = run(bytes, Tier::kProgram, Jit::kAlways, from_iteration);
   if (same(native, interpreted)) return;
   for (size_t i = 0; i < native.size(); ++i) {
     fmt::print(stderr, "run {}: {} | {}\n", i, native[i].status.to_string(), interpreted[i].status.to_string());

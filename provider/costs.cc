@@ -21,7 +21,7 @@ constexpr double kCopiedByteNs = 0.1;
 // The cost of a node in onnxruntime beside its kernel, which treadle does not have.
 constexpr double kNodeNs = 300;
 // Assumed iterations of a loop.
-constexpr double kTrips = 100;
+constexpr double kIterations = 100;
 
 using Name = std::pair<std::string_view, std::string_view>;  // domain and operator
 
@@ -189,7 +189,7 @@ double Costs::saved_by_bodies(const Node& node) const {
     const Graph graph(body);
     for (const Node& inner : graph.nodes) saved += saved_by(graph, inner);
   }
-  return is_loop(node) ? kTrips * saved : saved / 2;  // of an If, only one of two branches runs
+  return is_loop(node) ? kIterations * saved : saved / 2;  // of an If, only one of two branches runs
 }
 
 }  // namespace treadle::provider

@@ -31,7 +31,7 @@ class Built:
     text: str
     weights: dict[str, np.ndarray]
     inputs: dict[str, np.ndarray]
-    trips: int
+    iterations: int
     sizes: tuple[int, ...] = ()
     arrays: str = ""
     tolerance: float = 1e-4
@@ -53,7 +53,7 @@ class Built:
 class Loop:
     name: str
     group: Class
-    make: Callable[[int], Built]  # of the scale: 1 or 10 times the trips
+    make: Callable[[int], Built]  # of the scale: 1 or 10 times the iterations
     yardstick: str
     jax: str
 
@@ -62,14 +62,14 @@ LOOPS: dict[str, Loop] = {}
 
 
 def loop(
-    group: Class, trips: int, *args, name: str | None = None, yardstick: str | None = None, jax: str | None = None
+    group: Class, iterations: int, *args, name: str | None = None, yardstick: str | None = None, jax: str | None = None
 ):
-    """Enters `make(trips, *args)`, made for `trips` at scale 1; the yardstick and the jax version have the maker's
+    """Enters `make(iterations, *args)`, made for `iterations` at scale 1; the yardstick and the jax version have the maker's
     name where nothing else is said."""
 
     def register(make: Callable[..., Built]):
         own = make.__name__
-        entry = Loop(name or own, group, lambda scale: make(trips * scale, *args), yardstick or own, jax or own)
+        entry = Loop(name or own, group, lambda scale: make(iterations * scale, *args), yardstick or own, jax or own)
         LOOPS[entry.name] = entry
         return make
 

@@ -39,8 +39,8 @@ def fibonacci(n: int) -> Built:
 def newton(n: int) -> Built:
     """A damped Newton iteration for the square root; the data decide when it ends, after about `n` iterations."""
     text = """
-    g (float a, float x0, float rate) => (float x, int64 trips) {
-      x, trips = Loop <body = b (int64 i, bool c, float s, int64 k) => (bool c2, float s2, int64 k2) {
+    g (float a, float x0, float rate) => (float x, int64 iterations) {
+      x, iterations = Loop <body = b (int64 i, bool c, float s, int64 k) => (bool c2, float s2, int64 k2) {
         q = Div(a, s)
         d = Sub(q, s)
         step = Mul(d, rate)
@@ -52,13 +52,13 @@ def newton(n: int) -> Built:
     weights = YES | constants(I64, one=1, zero=0) | constants(F32, tolerance=0.01)
     a, x, rate, tolerance = F32(2), F32(1000), F32(3 / n), F32(0.01)
     inputs = {"a": np.array(a), "x0": np.array(x), "rate": np.array(rate)}
-    trips = 0
+    iterations = 0
     while True:
         step = (a / x - x) * rate
-        x, trips = x + step, trips + 1
+        x, iterations = x + step, iterations + 1
         if not abs(step) > rate * tolerance:
             break
-    return Built(text, weights, inputs, trips, arrays="a x0 rate tolerance")
+    return Built(text, weights, inputs, iterations, arrays="a x0 rate tolerance")
 
 
 @loop(SCALAR, 2000)
@@ -72,8 +72,8 @@ def hailstone(n: int) -> Built:
         assert x not in seen
         seen.add(x)
     text = """
-    g (int64 x0, int64 last) => (int64 x, int64 trips) {
-      x, trips = Loop <body = b (int64 i, bool c, int64 s, int64 k) => (bool c2, int64 s2, int64 k2) {
+    g (int64 x0, int64 last) => (int64 x, int64 iterations) {
+      x, iterations = Loop <body = b (int64 i, bool c, int64 s, int64 k) => (bool c2, int64 s2, int64 k2) {
         half = Div(s, two)
         odd = Mod(s, two)
         even = Equal(odd, zero)

@@ -1,4 +1,4 @@
-"""Loops whose sizes change from trip to trip: a state grows, shrinks or is regrouped, the data decide how long a piece is."""
+"""Loops whose sizes change from iteration to iteration: a state grows, shrinks or is regrouped, the data decide how long a piece is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOWEST = np.iinfo(I64).min
 
 @loop(SIZES, 40)
 def levinson(n: int) -> Built:
-    """Levinson and Durbin's recursion: a filter that grows by one coefficient in each trip."""
+    """Levinson and Durbin's recursion: a filter that grows by one coefficient in each iteration."""
     text = f"""
     g (int64 m, float[{n + 1}] r, float[1] a0, float e0) => (float[k] a, float e, float[{n},1] reflections) {{
       a, e, reflections = Loop <body = b (int64 i, bool c, float[k] s, float e1)
@@ -78,7 +78,7 @@ def beam_pruning(n: int, words: int) -> Built:
 
 @loop(SIZES, 32, 256)
 def butterflies(n: int, size: int) -> Built:
-    """Fourier transforms of `size` complex numbers, a stage in a trip: the groups of a stage double. What a transform
+    """Fourier transforms of `size` complex numbers, a stage in an iteration: the groups of a stage double. What a transform
     gives, scaled, goes into the next one."""
     stages = size.bit_length() - 1
     x = f"float[{size}]"

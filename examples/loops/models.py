@@ -14,7 +14,7 @@ class Case:
     name: str
     model: onnx.ModelProto
     inputs: dict[str, np.ndarray]
-    trips: int
+    iterations: int
 
 
 def vad_loop(vad: onnx.ModelProto, audio: np.ndarray, hop: int, context: int, rate: int) -> Case:

@@ -109,7 +109,7 @@ def common_shape(x, y):
     return tuple(a if a == b else None for a, b in zip(x, y, strict=True))
 
 
-def trip_limit(block: Block) -> tuple[str, int | None]:
+def iteration_limit(block: Block) -> tuple[str, int | None]:
     """M as a name, and how many iterations it is where that is known: absent (""), a constant, computed; a scalar or one
     element."""
     draw = block.draw
@@ -124,27 +124,27 @@ def trip_limit(block: Block) -> tuple[str, int | None]:
         (limited,) = block.emit("Mod", [n.name, block.number(most)])
         return limited, None
     count = int(draw.rng.integers(-1, most + 1))
-    if kind == 4 and "trips" in block.attributes and block.opset >= 12:
-        return block.emit("Constant", [], value_int=Reference("trips", onnx.AttributeProto.INT))[0], None
+    if kind == 4 and "iterations" in block.attributes and block.opset >= 12:
+        return block.emit("Constant", [], value_int=Reference("iterations", onnx.AttributeProto.INT))[0], None
     return (block.integers(count) if draw.chance(0.2) else block.number(count)), max(count, 0)
 
 
 def loop(block: Block) -> None:
     draw = block.draw
-    limit, trips = trip_limit(block)
-    endless = trips == LARGEST
+    limit, iterations = iteration_limit(block)
+    endless = iterations == LARGEST
     condition = block.flag() if endless or draw.chance(0.5) else ""
     body = Body(block.inner())
     inner = body.block
-    trip = body.take(Value("", INT64, ()))
+    iteration = body.take(Value("", INT64, ()))
     go = body.take(Value("", BOOL, ()))
     states = [State(body, block) for _ in range(int(draw.rng.integers(1 if block.opset < 13 else 0, 4)))]
     if block.opset < 11 and not states:
         return
     grow(inner, int(draw.rng.integers(1, 6)))
     ends = int(draw.rng.integers(0, 4)) if endless else None
-    body.give(next_condition(inner, trip, go, ends))
-    exact = None if condition or trips == LARGEST else trips
+    body.give(next_condition(inner, iteration, go, ends))
+    exact = None if condition or iterations == LARGEST else iterations
     finals = [state.finish(body, exact) for state in states]
     stacked = []
     for _ in range(int(draw.rng.integers(0, 3)) if states or draw.chance(0.9) else 0):
@@ -164,7 +164,7 @@ def loop(block: Block) -> None:
             block.nodes[-1].output[i] = ""  # an output that nobody wants
 
 
-def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Value:
+def next_condition(inner: Block, iteration: Value, go: Value, ends: int | None) -> Value:
     """What the body says about going on; with `ends` it stops after that many iterations at the latest."""
     kind = inner.draw.rng.integers(6)
     if ends is None and kind == 0:
@@ -173,9 +173,9 @@ def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Va
         return Value(inner.flag(), BOOL, ())
     bound = inner.number(int(inner.draw.rng.integers(0, 5)) if ends is None else ends)
     if inner.opset >= 9:
-        stop = inner.emit("Less", [trip.name, bound])[0]
+        stop = inner.emit("Less", [iteration.name, bound])[0]
     else:
-        same = inner.emit("Equal", [trip.name, bound])[0]
+        same = inner.emit("Equal", [iteration.name, bound])[0]
         stop = inner.emit("Not", [same])[0]
     return Value(stop, BOOL, ())
 
@@ -197,7 +197,7 @@ class State:
             self.kind = "fixed"
             start = self.start_fixed(block)
         self.start = start.name
-        # Exporters declare what the first trip sees, and are wrong from the second on.
+        # Exporters declare what the first iteration sees, and are wrong from the second on.
         moving = start.shape
         if self.kind in ("grown", "changing"):
             moving = tuple(None if d == self.axis else n for d, n in enumerate(start.shape))
@@ -237,15 +237,15 @@ class State:
     def start_optional(self, block: Block) -> Value | None:
         return block.some(lambda v: v.kind == "optional")
 
-    def finish(self, body: Body, trips: int | None) -> Value:
-        """Draws what the state becomes; returns what the loop gives for it after `trips` iterations."""
+    def finish(self, body: Body, iterations: int | None) -> Value:
+        """Draws what the state becomes; returns what the loop gives for it after `iterations` iterations."""
         end = getattr(self, f"end_{self.kind}", self.end_fixed)(self.inner, self.value)
         if end is None:  # a shadowed name took the state away
             end = replace(self.like, name=self.value.name)
             if end.kind != "sequence" or self.inner.opset >= 14:  # Identity takes sequences from 14 on
                 end = replace(end, name=self.inner.emit("Identity", [end.name])[0])
         body.give(end, replace(self.declared, name=""))
-        appended = trips if self.kind == "list" and trips is not None else 0
+        appended = iterations if self.kind == "list" and iterations is not None else 0
         return replace(self.like, least=self.like.least + appended)
 
     def end_fixed(self, inner: Block, value: Value) -> Value | None:

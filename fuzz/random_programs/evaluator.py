@@ -157,7 +157,7 @@ def run_loop(call: Call) -> tuple:
     states = call.inputs[2:]
     body = call.frame.body(graph)
     empty = [declared_empty(info) for info in graph.infos[1 + len(states) :]]
-    results = loop(lambda trip, go, *s: body(np.array(trip, np.int64), np.array(go), *s), call.inputs[0],
+    results = loop(lambda iteration, go, *s: body(np.array(iteration, np.int64), np.array(go), *s), call.inputs[0],
                    call.inputs[1], states, empty)  # fmt: skip
     if any(result is None for result in results[len(states) :]):
         raise NoAnswer("an element's sizes are not declared")

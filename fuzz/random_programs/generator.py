@@ -29,12 +29,12 @@ from random_programs.control import grow
 
 
 def make_function(draw: Draw, opset: int, depth: int, functions: list[Function]) -> tuple[Function, onnx.FunctionProto]:
-    """A function of one float tensor and the attributes `alpha` and `trips`, and what it returns."""
+    """A function of one float tensor and the attributes `alpha` and `iterations`, and what it returns."""
     shape = draw.pick([(draw.rows, draw.width), (draw.width,)])
     argument = Value("x", FLOAT, shape)
     block = Block(draw, opset, depth, [argument, Value("w", FLOAT, (draw.width,))], functions)
     block.initializers = None
-    block.attributes = {"alpha", "trips"}
+    block.attributes = {"alpha", "iterations"}
     block.nodes.append(helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(
         draw.array(FLOAT, (draw.width,)))))  # fmt: skip
     grow(block, int(draw.rng.integers(1, 5)))
@@ -42,7 +42,9 @@ def make_function(draw: Draw, opset: int, depth: int, functions: list[Function])
         "Neg", ["x"], argument)  # fmt: skip
     name = draw.name("F")
     imports = [helper.make_opsetid("", opset), helper.make_opsetid(LOCAL, 1)]
-    proto = helper.make_function(LOCAL, name, ["x"], [result.name], block.nodes, imports, attributes=["alpha", "trips"])
+    proto = helper.make_function(
+        LOCAL, name, ["x"], [result.name], block.nodes, imports, attributes=["alpha", "iterations"]
+    )
     return Function(name, argument, result), proto
 
 

@@ -480,7 +480,7 @@ def call(block: Block) -> None:
         x = block.like(function.argument) or block.fresh(FLOAT, *function.argument.shape)
         given = {
             "alpha": float(np.float32(block.draw.rng.uniform(0, 0.5))),
-            "trips": int(block.draw.rng.integers(0, 4)),
+            "iterations": int(block.draw.rng.integers(0, 4)),
         }
         block.add(function.name, [x.name], function.result, domain=LOCAL, **given)
 

@@ -34,18 +34,18 @@ Reach Inference::Bodies::reach() const {
   if (!is_loop(node_) || (is_scan(node_) && node_.version->since < 9)) return around;
   const auto loop = LoopView::read(node_);
   if (!loop.ok()) return around;
-  const Reach trips =
-      loop->is_scan() ? is_empty(loop->scan_input(0)) ? Reach::kNever : Reach::kSurely : reach_of_trips(*loop);
-  return std::max(around, trips);
+  const Reach iterations =
+      loop->is_scan() ? is_empty(loop->scan_input(0)) ? Reach::kNever : Reach::kSurely : reach_of_iterations(*loop);
+  return std::max(around, iterations);
 }
 
-Reach Inference::Bodies::reach_of_trips(const LoopView& loop) const {
+Reach Inference::Bodies::reach_of_iterations(const LoopView& loop) const {
   Reach reach = Reach::kSurely;
   if (loop.trip_count()) {
     const std::optional<Shape> count = driver_.contents(loop.trip_count());
-    const Dim trips = count && count->size() == 1 ? (*count)[0] : Dim();
-    if (trips.is_known() && trips.value() <= 0) return Reach::kNever;
-    if (trips.lower_bound().value_or(0) < 1) reach = Reach::kPerhaps;
+    const Dim iterations = count && count->size() == 1 ? (*count)[0] : Dim();
+    if (iterations.is_known() && iterations.value() <= 0) return Reach::kNever;
+    if (iterations.lower_bound().value_or(0) < 1) reach = Reach::kPerhaps;
   }
   if (loop.condition()) {
     const Tensor* begins = driver_.constant(loop.condition());
@@ -66,30 +66,31 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   if (driver_.options_.monitor) driver_.reached_.insert(body);
   if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
   const Reach around = std::exchange(driver_.reach_, reach());
-  auto outputs = infer_trips(*body, std::move(inputs), states);
+  auto outputs = infer_iterations(*body, std::move(inputs), states);
   driver_.reach_ = around;
   return outputs;
 }
 
-Result<std::vector<Type>> Inference::Bodies::infer_trips(ir::Region& body, std::vector<Type> inputs, size_t states) {
-  std::string trip;
-  if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
+Result<std::vector<Type>> Inference::Bodies::infer_iterations(ir::Region& body, std::vector<Type> inputs,
+                                                              size_t states) {
+  std::string iteration;
+  if (node_.op->control == Control::kLoop) iteration = "iteration." + std::to_string(driver_.iteration_symbols_++);
   hints_.clear();
   const size_t first = before_states(node_.op->control, node_.version->since).body_inputs;
   for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body.inputs[first + i]));
   find_least_sizes(inputs, first, states);
   for (;;) {
-    start_trip(body, inputs);
+    start_iteration(body, inputs);
     if (is_loop(node_)) TREADLE_TRY(share_facts_of_constant_states());
-    if (!trip.empty()) set_loop_input_facts(trip);
+    if (!iteration.empty()) set_loop_input_facts(iteration);
     TREADLE_TRY(driver_.infer(body));
     TREADLE_ASSIGN(const bool settled, unite_states(body, inputs, states));
     if (settled && keep_least_sizes(body, inputs)) break;
   }
-  return outputs_of(body, trip);
+  return outputs_of(body, iteration);
 }
 
-void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& inputs) {
+void Inference::Bodies::start_iteration(ir::Region& body, const std::vector<Type>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     ir::Value* value = body.inputs[i];
     driver_.forget(value);
@@ -143,9 +144,9 @@ Status Inference::Bodies::share_facts_of_constant_states() {
 }
 
 // The counter is a symbol. The condition is true in every iteration.
-void Inference::Bodies::set_loop_input_facts(const std::string& trip) {
+void Inference::Bodies::set_loop_input_facts(const std::string& iteration) {
   const LoopView loop(node_);
-  driver_.set_symbols(loop.counter(), {Dim::symbol(trip)});
+  driver_.set_symbols(loop.counter(), {Dim::symbol(iteration)});
   const Type& condition = loop.condition_before()->type;
   if (condition.element != ElementType::kBool) return;
   Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
@@ -210,12 +211,12 @@ void Inference::Bodies::take_hint(const ir::Region& body, Type& hint, const Type
 }
 
 // Sizes named after an iteration have no meaning outside of the loop.
-std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const std::string& trip) const {
+std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const std::string& iteration) const {
   std::vector<Type> outputs;
   const auto names = driver_.names_of_region_.find(&body);
   for (const ir::Value* v : body.outputs) {
     Type& type = outputs.emplace_back(v ? v->type : Type());
-    if (!trip.empty()) forget_symbol(type, trip);
+    if (!iteration.empty()) forget_symbol(type, iteration);
     if (names == driver_.names_of_region_.end()) continue;
     for (const std::string& name : names->second) forget_symbol(type, name);
   }

@@ -25,22 +25,22 @@ class Inference::Bodies final : public BodyInference {
  private:
   // Whether a run reaches the bodies.
   Reach reach() const;
-  Reach reach_of_trips(const LoopView& loop) const;
-  Result<std::vector<Type>> infer_trips(ir::Region& body, std::vector<Type> inputs, size_t states);
+  Reach reach_of_iterations(const LoopView& loop) const;
+  Result<std::vector<Type>> infer_iterations(ir::Region& body, std::vector<Type> inputs, size_t states);
   Result<std::vector<Type>> infer_as_onnx(ir::Region& body, std::vector<Type> inputs);
-  void start_trip(ir::Region& body, const std::vector<Type>& inputs);
+  void start_iteration(ir::Region& body, const std::vector<Type>& inputs);
   void find_least_sizes(const std::vector<Type>& initial, size_t first, size_t states);
   // False: some least sizes did not hold, and were dropped.
   bool keep_least_sizes(const ir::Region& body, const std::vector<Type>& inputs);
   Status share_facts_of_constant_states();
-  void set_loop_input_facts(const std::string& trip);
+  void set_loop_input_facts(const std::string& iteration);
   Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t states);
   // Fills sizes that unite() gave up with those of the input's declaration. A hint that turns out to be wrong is
   // dropped, so the fixed point is reached.
   void take_hint(const ir::Region& body, Type& hint, const Type& in, const Type& out, Type& both) const;
   // Whether a size is unknown, or has only a name that inference gave to an unknown size.
   bool is_nameless(const ir::Region& body, const Dim& size) const;
-  std::vector<Type> outputs_of(const ir::Region& body, const std::string& trip) const;
+  std::vector<Type> outputs_of(const ir::Region& body, const std::string& iteration) const;
 
   Inference& driver_;
   ir::Node& node_;

@@ -159,7 +159,7 @@ class Inference {
   Arena arena_;  // for the facts
   std::vector<Fact*> facts_, unused_facts_;
   std::deque<Type> declared_types_;
-  int trip_symbols_ = 0;
+  int iteration_symbols_ = 0;
   Reach reach_ = Reach::kSurely;
   bool forgets_sizes_ = false;  // whether sizes of nodes' inputs are ignored
   std::vector<WaitingNode> waiting_;

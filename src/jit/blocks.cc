@@ -1,11 +1,12 @@
-// Strip-mining over elements: loops whose trips are elementwise over long rows, and nothing else, so that what happens
-// to an element depends on no other. Such a loop runs block by block: a few vectors of each state stay in registers for
-// many trips, then the next block follows. Of scan inputs a block reads its part of each trip's row, of scan outputs it
-// writes its part; what a trip has one number of is the same for all blocks.
+// Strip-mining over elements: loops whose iterations are elementwise over long rows, and nothing else, so that what
+// happens to an element depends on no other. Such a loop runs block by block: a few vectors of each state stay in
+// registers for many iterations, then the next block follows. Of scan inputs a block reads its part of each iteration's
+// row, of scan outputs it writes its part; what an iteration has one number of is the same for all blocks.
 //
-// Trips are counted as ever: a pass takes as many as may run before limits are looked at again; where there are rows, a
-// few. Exponential moving averages over rows of 3,000 floats and more are 1.1 to 2.1 times as fast with scan outputs,
-// 1.5 to 4.7 times without. Loops that only write rows gain nothing, and shorter rows take up to three times as long.
+// Iterations are counted as ever: a pass takes as many as may run before limits are looked at again; where there are
+// rows, a few. Exponential moving averages over rows of 3,000 floats and more are 1.1 to 2.1 times as fast with scan
+// outputs, 1.5 to 4.7 times without. Loops that only write rows gain nothing, and shorter rows take up to three times
+// as long.
 #include <algorithm>
 
 #include "jit/loop_writer.h"
@@ -25,7 +26,7 @@ using Broadcast = ElementwiseCode::Broadcast;
 
 // So many rows, a piece of each at a time, are read ahead of by the processor.
 constexpr int64_t kRowsOfPass = 16;
-constexpr int64_t kFewestTrips = 4;  // of a pass, for states to be kept in registers to any effect
+constexpr int64_t kFewestIterations = 4;  // of a pass, for states to be kept in registers to any effect
 constexpr size_t kFirstLevelBytes = 32 << 10;
 
 bool can_fail(const ElementwiseCode::Step& step) {
@@ -44,21 +45,21 @@ int64_t width_of(ElementType type) {
   return static_cast<int64_t>(byte_width(type));
 }
 
-// How many trips' rows a pass goes over; INT64_MAX where there are none.
-int64_t trips_of_pass(const Loop& loop) {
+// How many iterations' rows a pass goes over; INT64_MAX where there are none.
+int64_t iterations_of_pass(const Loop& loop) {
   const auto rows = static_cast<int64_t>(loop.scan_inputs.size() + loop.scan_outputs.size());
   return rows == 0 ? INT64_MAX : kRowsOfPass / rows;
 }
 
 // Rows are gone over in pieces, which takes longer than from front to back, most of all where they are written. That is
-// made up for where states would not stay in the first-level cache from trip to trip.
+// made up for where states would not stay in the first-level cache from iteration to iteration.
 bool rows_pay(const Loop& loop) {
   size_t read = 0, written = 0, states = 0;
   for (const plan::ScanInput& scan : loop.scan_inputs) read += scan.element_bytes;
   for (const plan::ScanOutput& scan : loop.scan_outputs) written += scan.element_bytes;
   for (const LoopState& state : loop.states) states += state.bytes;
   if (read + written == 0) return true;
-  return read >= written && read + written + states > kFirstLevelBytes && trips_of_pass(loop) >= kFewestTrips;
+  return read >= written && read + written + states > kFirstLevelBytes && iterations_of_pass(loop) >= kFewestIterations;
 }
 
 }  // namespace
@@ -110,21 +111,23 @@ class LoopWriter::BlockWriter {
     Block* done = Block::Create(b_.getContext(), "done", w_.function_, w_.exit_);
     b_.CreateBr(pass);
     b_.SetInsertPoint(pass);
-    // The first trip of the pass has been counted.
-    first_ = w_.get(w_.trip_[index_]);
-    Value* left = b_.CreateSub(w_.get(w_.trips_[index_]), first_);
-    trips_ = smaller(left, b_.CreateAdd(b_.CreateSDiv(w_.get(w_.units_), number(loop_.schedule.weight)), number(1)));
-    if (const int64_t most = trips_of_pass(loop_); most != INT64_MAX) trips_ = smaller(trips_, number(most));
+    // The first iteration of the pass has been counted.
+    first_ = w_.get(w_.iteration_[index_]);
+    Value* left = b_.CreateSub(w_.get(w_.iterations_[index_]), first_);
+    iterations_ =
+        smaller(left, b_.CreateAdd(b_.CreateSDiv(w_.get(w_.units_), number(loop_.schedule.weight)), number(1)));
+    if (const int64_t most = iterations_of_pass(loop_); most != INT64_MAX)
+      iterations_ = smaller(iterations_, number(most));
     write_elements();
-    for (const auto& [slot, stride] : strides_) w_.set_pointer(slot, row(slot, trips_));
-    Value* uncounted = b_.CreateSub(trips_, number(1));
-    w_.set(w_.total_trips_, b_.CreateAdd(w_.get(w_.total_trips_), uncounted));
+    for (const auto& [slot, stride] : strides_) w_.set_pointer(slot, row(slot, iterations_));
+    Value* uncounted = b_.CreateSub(iterations_, number(1));
+    w_.set(w_.total_iterations_, b_.CreateAdd(w_.get(w_.total_iterations_), uncounted));
     w_.set(w_.units_, b_.CreateSub(w_.get(w_.units_), b_.CreateMul(uncounted, number(loop_.schedule.weight))));
-    Value* next = b_.CreateAdd(first_, trips_);
-    w_.set(w_.trip_[index_], next);
-    b_.CreateCondBr(b_.CreateICmpSLT(next, w_.get(w_.trips_[index_])), more, done);
+    Value* next = b_.CreateAdd(first_, iterations_);
+    w_.set(w_.iteration_[index_], next);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, w_.get(w_.iterations_[index_])), more, done);
     b_.SetInsertPoint(more);
-    w_.count_trips(loop_, 1);
+    w_.count_iterations(loop_, 1);
     b_.CreateBr(pass);
     b_.SetInsertPoint(done);
   }
@@ -134,19 +137,19 @@ class LoopWriter::BlockWriter {
   Value* smaller(Value* a, Value* b) { return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b); }
   ElementType type_of(uint32_t s) const { return w_.p_.slots[s].type.element; }
 
-  // Where slot `s` is in trip `trip` of the pass.
-  Value* row(uint32_t s, Value* trip) {
+  // Where slot `s` is in iteration `iteration` of the pass.
+  Value* row(uint32_t s, Value* iteration) {
     const auto stride = strides_.find(s);
     Value* from = w_.pointer(s);
     if (stride == strides_.end()) return from;
-    return b_.CreateGEP(b_.getInt8Ty(), from, b_.CreateMul(trip, number(stride->second)));
+    return b_.CreateGEP(b_.getInt8Ty(), from, b_.CreateMul(iteration, number(stride->second)));
   }
   // The block's part of it.
-  Value* part(uint32_t s, ElementType type, Value* trip) {
-    return b_.CreateGEP(element_ir_type(b_.getContext(), type), row(s, trip), at_);
+  Value* part(uint32_t s, ElementType type, Value* iteration) {
+    return b_.CreateGEP(element_ir_type(b_.getContext(), type), row(s, iteration), at_);
   }
 
-  // All trips of the pass, for all elements.
+  // All iterations of the pass, for all elements.
   void write_elements() {
     int64_t vectors = INT64_MAX;  // of each state
     int64_t all = 0;
@@ -160,7 +163,7 @@ class LoopWriter::BlockWriter {
     if (rest > 0) write_block(number(blocks * size), rest);
   }
 
-  // All trips of the pass, for `count` elements from `at` on.
+  // All iterations of the pass, for `count` elements from `at` on.
   void write_block(Value* at, int64_t count) {
     at_ = at;
     count_ = count;
@@ -176,10 +179,10 @@ class LoopWriter::BlockWriter {
       for (llvm::AllocaInst* variable : held[s]) value.vectors.push_back(w_.get(variable));
       return value;
     };
-    w_.count_up_to(trips_, [&](Value* trip) {
+    w_.count_up_to(iterations_, [&](Value* iteration) {
       values_.clear();
       for (const LoopState& state : loop_.states) values_[state.in] = values_of(state.in);
-      write_trip(trip);
+      write_iteration(iteration);
       for (const LoopState& state : loop_.states) {
         const Lanes& value = values_.at(state.out);
         for (size_t c = 0; c < value.vectors.size(); ++c) w_.set(held[state.in][c], value.vectors[c]);
@@ -191,30 +194,30 @@ class LoopWriter::BlockWriter {
     }
   }
 
-  // One trip of the block, from `values_` to `values_`.
-  void write_trip(Value* trip) {
+  // One iteration of the block, from `values_` to `values_`.
+  void write_iteration(Value* iteration) {
     if (loop_.counter != kNoSlot) {
-      w_.store_chunk(loop_.counter, ElementType::kInt64, 1, 0, b_.CreateAdd(first_, trip));
+      w_.store_chunk(loop_.counter, ElementType::kInt64, 1, 0, b_.CreateAdd(first_, iteration));
     }
     for (w_.pc_ = loop_.first + 1; w_.pc_ + 1 < loop_.last; ++w_.pc_) {
       if (w_.p_.code[w_.pc_].code != OpCode::kCopy) {
-        write_steps(*w_.request_.elementwise(w_.pc_), trip);
+        write_steps(*w_.request_.elementwise(w_.pc_), iteration);
         continue;
       }
       const plan::Copy& copy = w_.p_.copies[w_.p_.code[w_.pc_].index];
-      values_[copy.to] = value(copy.from, type_of(copy.from), trip);
+      values_[copy.to] = value(copy.from, type_of(copy.from), iteration);
     }
     for (const auto& [to, from, bytes] : loop_.step.rows) {
       const ElementType type = type_of(from);
-      w_.store_flat(part(to, type, trip), type, value(from, type, trip));
+      w_.store_flat(part(to, type, iteration), type, value(from, type, iteration));
     }
   }
 
-  void write_steps(const ElementwiseCode& code, Value* trip) {
+  void write_steps(const ElementwiseCode& code, Value* iteration) {
     std::vector<Lanes> operands;
     for (const ElementwiseCode::Input& in : code.inputs) {
-      operands.push_back(in.broadcast == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, trip), count_)
-                                                            : value(in.slot, in.type, trip));
+      operands.push_back(in.broadcast == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, iteration), count_)
+                                                            : value(in.slot, in.type, iteration));
     }
     operands = w_.run_steps(code, std::move(operands), count_);
     for (const ElementwiseCode::Output& out : code.outputs) {
@@ -222,28 +225,29 @@ class LoopWriter::BlockWriter {
       values_[out.slot] = result;
       if (!strides_.contains(out.slot)) continue;  // else it is a row
       const ElementType type = code.steps[out.step].to;
-      w_.store_flat(part(out.slot, type, trip), type, result);
+      w_.store_flat(part(out.slot, type, iteration), type, result);
     }
   }
 
-  Value* scalar(const ElementwiseCode::Input& in, Value* trip) {
-    return strides_.contains(in.slot) ? w_.load_at(row(in.slot, trip), in.type, 1) : w_.element(in.slot, in.type, 0);
+  Value* scalar(const ElementwiseCode::Input& in, Value* iteration) {
+    return strides_.contains(in.slot) ? w_.load_at(row(in.slot, iteration), in.type, 1)
+                                      : w_.element(in.slot, in.type, 0);
   }
-  Lanes value(uint32_t s, ElementType type, Value* trip) {
+  Lanes value(uint32_t s, ElementType type, Value* iteration) {
     const auto known = values_.find(s);
-    return known != values_.end() ? known->second : load(s, type, trip);
+    return known != values_.end() ? known->second : load(s, type, iteration);
   }
-  Lanes load(uint32_t s, ElementType type, Value* trip) {
-    return w_.load_numbers(part(s, type, trip), type, range(count_));
+  Lanes load(uint32_t s, ElementType type, Value* iteration) {
+    return w_.load_numbers(part(s, type, iteration), type, range(count_));
   }
 
   LoopWriter& w_;
   llvm::IRBuilder<>& b_;
   const uint32_t index_;
   const Loop& loop_;
-  std::map<uint32_t, int64_t> strides_;  // of rows, by slot: from trip to trip, in bytes
-  Value *first_ = nullptr, *trips_ = nullptr;
-  // The block, and what its trip has made so far, by slot.
+  std::map<uint32_t, int64_t> strides_;  // of rows, by slot: from iteration to iteration, in bytes
+  Value *first_ = nullptr, *iterations_ = nullptr;
+  // The block, and what its iteration has made so far, by slot.
   Value* at_ = nullptr;
   int64_t count_ = 0;
   std::map<uint32_t, Lanes> values_;

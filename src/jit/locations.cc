@@ -228,7 +228,7 @@ class Survey {
   bool begins_inline(const Loop& loop) const {
     if (!loop.step.simple || loop.step.grows || loop.masked) return false;
     auto planned = [&](uint32_t s) { return p_.slots[s].storage != Storage::kHandle; };
-    return planned(loop.trip_count) && planned(loop.condition) && (!loop.is_scan || loop.known_trips >= 0) &&
+    return planned(loop.trip_count) && planned(loop.condition) && (!loop.is_scan || loop.known_iterations >= 0) &&
            std::all_of(loop.states.begin(), loop.states.end(), [&](const auto& s) { return planned(s.initial); }) &&
            std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
                        [&](const auto& s) { return planned(s.whole); }) &&

@@ -43,7 +43,7 @@ void LoopWriter::write() {
   context_ = field(offsetof(NativeFrame, context), b_.getPtrTy());
   table_ = field(offsetof(NativeFrame, table), b_.getPtrTy());
   units_ = variable(b_.getInt64Ty(), "units");
-  total_trips_ = variable(b_.getInt64Ty(), "total_trips");
+  total_iterations_ = variable(b_.getInt64Ty(), "total_iterations");
   refresh();
   open_places();
   if (layout_.inline_loop[request_.loop]) open_counters();
@@ -61,12 +61,12 @@ void LoopWriter::write() {
 }
 
 void LoopWriter::open_counters() {
-  trip_[request_.loop] = variable(b_.getInt64Ty(), "trip");
-  trips_[request_.loop] = variable(b_.getInt64Ty(), "trips");
-  set(trip_[request_.loop],
-      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trip))));
-  set(trips_[request_.loop],
-      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trips))));
+  iteration_[request_.loop] = variable(b_.getInt64Ty(), "iteration");
+  iterations_[request_.loop] = variable(b_.getInt64Ty(), "iterations");
+  set(iteration_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, iteration))));
+  set(iterations_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, iterations))));
 }
 
 // --- the frame -------------------------------------------------------------------------------------------------------
@@ -258,18 +258,18 @@ void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
-// The engine's counts of work and trips, before it is called and after, and how far the loop is.
+// The engine's counts of work and iterations, before it is called and after, and how far the loop is.
 void LoopWriter::publish() {
-  if (const auto trip = trip_.find(request_.loop); trip != trip_.end()) {
-    b_.CreateStore(get(trip->second), counter_address(request_.loop, offsetof(LoopCounters, trip)));
+  if (const auto iteration = iteration_.find(request_.loop); iteration != iteration_.end()) {
+    b_.CreateStore(get(iteration->second), counter_address(request_.loop, offsetof(LoopCounters, iteration)));
   }
   b_.CreateStore(get(units_), field(offsetof(NativeFrame, poll_units), b_.getPtrTy()));
-  b_.CreateStore(get(total_trips_), field(offsetof(NativeFrame, trips), b_.getPtrTy()));
+  b_.CreateStore(get(total_iterations_), field(offsetof(NativeFrame, iterations), b_.getPtrTy()));
 }
 
 void LoopWriter::refresh() {
   set(units_, b_.CreateLoad(b_.getInt64Ty(), field(offsetof(NativeFrame, poll_units), b_.getPtrTy())));
-  set(total_trips_, b_.CreateLoad(b_.getInt64Ty(), field(offsetof(NativeFrame, trips), b_.getPtrTy())));
+  set(total_iterations_, b_.CreateLoad(b_.getInt64Ty(), field(offsetof(NativeFrame, iterations), b_.getPtrTy())));
 }
 
 void LoopWriter::leave_unless_zero(Value* code) {
@@ -305,10 +305,10 @@ void LoopWriter::leave_if(Value* condition, Value* code) {
   branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(leave);
   b_.CreateStore(b_.getInt32(pc_), offset(frame_, offsetof(NativeFrame, failed_at)));
-  for (const auto& [index, trip] : trip_) {
+  for (const auto& [index, iteration] : iteration_) {
     const Loop& loop = p_.loops[index];
     if (!layout_.inline_loop[index] || pc_ < loop.first || pc_ > loop.last) continue;
-    b_.CreateStore(get(trip), counter_address(index, offsetof(LoopCounters, trip)));
+    b_.CreateStore(get(iteration), counter_address(index, offsetof(LoopCounters, iteration)));
     b_.CreateStore(b_.getInt8(pc_ > loop.first), counter_address(index, offsetof(LoopCounters, active)));
   }
   b_.CreateRet(code);

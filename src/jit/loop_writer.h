@@ -114,7 +114,7 @@ class LoopWriter final : private StepHost {
   bool counts_at_once(uint32_t index) const;
   bool is_tiny(const plan::Loop& loop) const;
   void unroll(llvm::BranchInst* back);
-  void count_trips(const plan::Loop& loop, int64_t trips);
+  void count_iterations(const plan::Loop& loop, int64_t iterations);
   bool runs_in_blocks(uint32_t index) const;
   void write_blocks(uint32_t index);
   class BlockWriter;
@@ -147,12 +147,12 @@ class LoopWriter final : private StepHost {
   Value* context_ = nullptr;
   Value* table_ = nullptr;
   llvm::AllocaInst* units_ = nullptr;
-  llvm::AllocaInst* total_trips_ = nullptr;
+  llvm::AllocaInst* total_iterations_ = nullptr;
   Block* exit_ = nullptr;
   uint32_t pc_ = 0;                                               // the instruction being written
   std::map<uint32_t, std::vector<llvm::AllocaInst*>> registers_;  // by slot: one for each chunk
   std::map<uint32_t, llvm::AllocaInst*> pointers_;                // by slot
-  std::map<uint32_t, llvm::AllocaInst*> trip_, trips_;            // by loop
+  std::map<uint32_t, llvm::AllocaInst*> iteration_, iterations_;  // by loop
   std::map<uint32_t, Block*> blocks_;                             // by instruction that is jumped to
   llvm::DenseMap<const llvm::AllocaInst*, Value*> known_;
   const Block* known_in_ = nullptr;

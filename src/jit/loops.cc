@@ -1,7 +1,7 @@
 // What LoopWriter writes for loops: begin, the back edge (plan/back_edge.h), end. Limits are looked at when as much
-// work was counted as the interpreter counts, but after every trip, which costs a subtraction in registers: the
-// interpreter has trips granted ahead instead (run/trips.cc). NativeLoops and Trips among the tests hold both to the
-// same trips.
+// work was counted as the interpreter counts, but after every iteration, which costs a subtraction in registers: the
+// interpreter has iterations granted ahead instead (run/loop_runner.cc). NativeLoops and LoopRunner among the tests
+// hold both to the same iterations.
 #include <llvm/IR/MDBuilder.h>
 
 #include <cstddef>
@@ -17,17 +17,19 @@ using plan::LoopCounters;
 using plan::NativeHost;
 using plan::OpCode;
 
-// Loops inside that run all of their trips, and are done long before limits are looked at, are counted as they begin.
+// Loops inside that run all of their iterations, and are done long before limits are looked at, are counted as they
+// begin.
 bool LoopWriter::counts_at_once(uint32_t index) const {
   constexpr int64_t kMostUnits = plan::kPollUnits / 8;
   const Loop& loop = p_.loops[index];
   return index != request_.loop && layout_.inline_loop[index] && !runs_in_blocks(index) && loop.is_scan &&
-         loop.continues == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.schedule.weight;
+         loop.continues == kNoSlot && loop.known_iterations > 0 &&
+         loop.known_iterations <= kMostUnits / loop.schedule.weight;
 }
 
-void LoopWriter::count_trips(const Loop& loop, int64_t trips) {
-  set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(static_cast<uint64_t>(trips))));
-  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(trips * loop.schedule.weight))));
+void LoopWriter::count_iterations(const Loop& loop, int64_t iterations) {
+  set(total_iterations_, b_.CreateAdd(get(total_iterations_), b_.getInt64(static_cast<uint64_t>(iterations))));
+  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(iterations * loop.schedule.weight))));
   Block* poll = Block::Create(b_.getContext(), "poll", function_);
   Block* next = Block::Create(b_.getContext(), "granted", function_, exit_);
   auto* branch = b_.CreateCondBr(b_.CreateICmpSLT(get(units_), b_.getInt64(0)), poll, next);
@@ -56,7 +58,7 @@ bool LoopWriter::is_tiny(const Loop& loop) const {
   return steps <= kMostSteps;
 }
 
-// Asks for four trips between two branches.
+// Asks for four iterations between two branches.
 void LoopWriter::unroll(llvm::BranchInst* back) {
   llvm::LLVMContext& context = b_.getContext();
   auto* four = llvm::ConstantAsMetadata::get(b_.getInt32(4));
@@ -90,13 +92,13 @@ void LoopWriter::clear_behind(uint32_t s, size_t bytes) {
 }
 
 void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
-  auto* trip = trip_[index] = variable(b_.getInt64Ty(), "trip");
-  auto* trips = trips_[index] = variable(b_.getInt64Ty(), "trips");
-  set(trip, b_.getInt64(0));
-  Value* count = b_.getInt64(static_cast<uint64_t>(loop.is_scan ? loop.known_trips : INT64_MAX));
+  auto* iteration = iteration_[index] = variable(b_.getInt64Ty(), "iteration");
+  auto* iterations = iterations_[index] = variable(b_.getInt64Ty(), "iterations");
+  set(iteration, b_.getInt64(0));
+  Value* count = b_.getInt64(static_cast<uint64_t>(loop.is_scan ? loop.known_iterations : INT64_MAX));
   if (!loop.is_scan && loop.trip_count != kNoSlot) count = element(loop.trip_count, ElementType::kInt64, 0);
   if (loop.condition != kNoSlot) count = b_.CreateSelect(flag(loop.condition), count, b_.getInt64(0));
-  set(trips, count);
+  set(iterations, count);
   for (const plan::LoopState& state : loop.states) {
     copy(state.initial, state.in, state.bytes);
     clear_behind(state.in, state.bytes);
@@ -111,7 +113,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
   Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), body, block_of(p_.code[pc].target));
   b_.SetInsertPoint(body);
-  count_trips(loop, counts_at_once(index) ? loop.known_trips : 1);
+  count_iterations(loop, counts_at_once(index) ? loop.known_iterations : 1);
   for (const plan::ScanInput& scan : loop.scan_inputs) {
     Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
     set_pointer(scan.element,
@@ -124,7 +126,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
 // The back edge. States that are not in memory on both sides are copied.
 struct LoopWriter::BackEdge {
   LoopWriter& w;
-  llvm::AllocaInst* trip;
+  llvm::AllocaInst* iteration;
   Value* continues = w.b_.getTrue();
 
   void ask(uint32_t s) { continues = w.flag(s); }
@@ -142,17 +144,17 @@ struct LoopWriter::BackEdge {
   void advance(const plan::LoopStep::Advance& pointer) {
     w.set_pointer(pointer.slot, w.offset(w.pointer(pointer.slot), pointer.stride));
   }
-  // Its number is stored where another trip begins.
-  void count(uint32_t) { w.set(trip, w.b_.CreateAdd(w.get(trip), w.b_.getInt64(1))); }
+  // Its number is stored where another iteration begins.
+  void count(uint32_t) { w.set(iteration, w.b_.CreateAdd(w.get(iteration), w.b_.getInt64(1))); }
 };
 
 void LoopWriter::grow_rows(const Loop& loop, uint32_t index) {
   Block* grow = Block::Create(b_.getContext(), "grow", function_);
   Block* next = Block::Create(b_.getContext(), "fits", function_, exit_);
   Value* capacity = b_.CreateLoad(b_.getInt64Ty(), counter_address(index, offsetof(LoopCounters, row_capacity)));
-  b_.CreateCondBr(b_.CreateICmpSGE(get(trip_[index]), capacity), grow, next);
+  b_.CreateCondBr(b_.CreateICmpSGE(get(iteration_[index]), capacity), grow, next);
   b_.SetInsertPoint(grow);
-  b_.CreateStore(get(trip_[index]), counter_address(index, offsetof(LoopCounters, trip)));
+  b_.CreateStore(get(iteration_[index]), counter_address(index, offsetof(LoopCounters, iteration)));
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
   leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, grow_rows)), {context_, b_.getInt32(index)}));
   for (const plan::ScanOutput& scan : loop.scan_outputs) {
@@ -179,13 +181,14 @@ void LoopWriter::write_next(uint32_t pc) {
     b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), again), b_.getInt8(0)), more, done);
     b_.SetInsertPoint(more);
   } else {
-    BackEdge edge{*this, trip_[index]};
+    BackEdge edge{*this, iteration_[index]};
     plan::take_back_edge(loop, edge);
-    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(get(trip_[index]), get(trips_[index])), edge.continues), more, done);
+    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(get(iteration_[index]), get(iterations_[index])), edge.continues),
+                    more, done);
     b_.SetInsertPoint(more);
-    if (!counts_at_once(index)) count_trips(loop, 1);
+    if (!counts_at_once(index)) count_iterations(loop, 1);
     if (loop.step.grows) grow_rows(loop, index);
-    if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
+    if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(iteration_[index]));
   }
   auto* back = b_.CreateBr(block_of(p_.code[pc].target));
   if (counts_at_once(index) && is_tiny(loop)) unroll(back);
@@ -199,7 +202,7 @@ void LoopWriter::count_end(uint32_t index) {
     b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), address), more), address);
   };
   add(offsetof(LoopCounters, times_ended), b_.getInt64(1));
-  add(offsetof(LoopCounters, trips_ended), get(trip_[index]));
+  add(offsetof(LoopCounters, iterations_ended), get(iteration_[index]));
 }
 
 void LoopWriter::write_end(uint32_t pc) {
@@ -209,7 +212,7 @@ void LoopWriter::write_end(uint32_t pc) {
     for (const plan::LoopState& state : loop.states) {
       if (state.final != kNoSlot) copy(state.in, state.final, state.bytes);
     }
-    if (!loop.is_scan || loop.known_trips < 0) count_end(index);
+    if (!loop.is_scan || loop.known_iterations < 0) count_end(index);
     return;
   }
   publish();

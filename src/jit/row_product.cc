@@ -34,7 +34,7 @@ int64_t weights_of(const plan::NativeRequest& request) {
 bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& request, const Chunks& chunks,
                      int threads) {
   // A kernel reads larger matrices as fast as they come, and may share them among threads. So it does where others push
-  // this one out of the cache between two trips.
+  // this one out of the cache between two iterations.
   constexpr int64_t kMostElements = 1 << 16, kFewElements = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();

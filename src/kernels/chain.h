@@ -46,7 +46,7 @@ struct ChainForms {
   ChainFn second = nullptr;  // argument 1 is the result of the step before
 };
 
-struct ChainTrips {
+struct ChainIterations {
   int64_t count = 0;
   bool continues = true;  // the last value of the body's condition
 };
@@ -66,14 +66,14 @@ struct ChainTable {
   ChainFn call = nullptr;   // `detail`: a ChainCall; the next step cannot take the result of the step before the call
   ChainFn end = nullptr;
 
-  // Runs a loop whose body is chains and whose back edge is steps too: at least one and up to `trips` trips, starting
-  // at the first step of the body. The step `again` is the last one.
-  ChainTrips (*run_trips)(const ChainStep* first, void** table, int64_t trips) = nullptr;
+  // Runs a loop whose body is chains and whose back edge is steps too: at least one and up to `iterations` iterations,
+  // starting at the first step of the body. The step `again` is the last one.
+  ChainIterations (*run_iterations)(const ChainStep* first, void** table, int64_t iterations) = nullptr;
   ChainFn (*copy)(size_t bytes) = nullptr;  // `detail`: the number of bytes, too
   ChainFn swap = nullptr;                   // exchanges the addresses at positions in[0] and out of the table
   ChainFn advance = nullptr;                // moves the address at position out by `detail` bytes
   ChainFn count = nullptr;                  // adds one to the int64 at out
-  ChainFn again = nullptr;                  // goes back by `detail` steps for another trip
+  ChainFn again = nullptr;                  // goes back by `detail` steps for another iteration
   ChainFn again_if = nullptr;               // the same if the bool at in[0] is true
 };
 

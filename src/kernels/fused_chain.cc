@@ -3,8 +3,8 @@
 // and any other operand that is broadcast, is spread first. Constants are spread while the chain is built.
 //
 // A step takes the result of the step before from registers, so the order of steps matters. Steps are ordered depth
-// first from the outputs. If there are two arguments, the one that takes longer (or that waits for the trip before)
-// comes last.
+// first from the outputs. If there are two arguments, the one that takes longer (or that waits for the iteration
+// before) comes last.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -37,10 +37,10 @@ Status unequal_lengths(size_t input, int64_t length, int64_t before) {
                input, length, before);
 }
 
-Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after) {
+Status changed_state(Code code, size_t state, int64_t iteration, const Type& before, const Type& after) {
   return error(
       code, "state {} is {} when iteration {} begins and {} when it ends, expected the same type and shape in a Scan",
-      state, before.to_string(), trip, after.to_string());
+      state, before.to_string(), iteration, after.to_string());
 }
 
 BeforeStates before_states(Control control, int version) {

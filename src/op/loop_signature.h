@@ -2,7 +2,7 @@
 // The positions of inputs and outputs of a Loop or Scan and of its body. No other code knows these positions.
 //
 //              inputs of the node                     body: inputs -> outputs                      outputs of the node
-//     Loop     M, cond, states                        trip, cond, states -> cond, states, rows     states, scan outputs
+//     Loop     M, cond, states                        iteration, cond, states -> cond, states, rows     states, scan outputs
 //     Scan     states, scan inputs                    states, elements -> states, rows             states, scan outputs
 //     Scan-8   sequence_lens, states, scan inputs     as Scan, for one entry of the batch          states, scan outputs
 #include <vector>
@@ -50,6 +50,6 @@ Result<LoopSignature> read_signature(const ir::NodeInfo& node, size_t inputs, si
 // The error that scan input `input` has another length than those before it.
 Status unequal_lengths(size_t input, int64_t length, int64_t before);
 // The error that an iteration changes the type or shape of a state.
-Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after);
+Status changed_state(Code code, size_t state, int64_t iteration, const Type& before, const Type& after);
 
 }  // namespace treadle

@@ -146,10 +146,10 @@ void LoopEditor::remove_scan_input(size_t i) {
   write_scan_inputs();
 }
 
-ir::Value* LoopEditor::add_scan_output(ir::Value* row, const Dim& trips, bool reverse, std::string_view name) {
+ir::Value* LoopEditor::add_scan_output(ir::Value* row, const Dim& iterations, bool reverse, std::string_view name) {
   add_row(row, reverse);
   Type type = row->type;
-  type.shape.insert(0, trips);
+  type.shape.insert(0, iterations);
   return body().graph->add_output(&node(), name, std::move(type));
 }
 

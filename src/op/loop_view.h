@@ -106,8 +106,8 @@ class LoopEditor : public LoopView {
   void add_scan_input(ir::Value* whole, ir::Value* element, bool reverse);
   void remove_scan_input(size_t i);
 
-  // Stacks `row` along axis 0. Returns the stacked value, called `name`, of the row's type with `trips` in front.
-  ir::Value* add_scan_output(ir::Value* row, const Dim& trips, bool reverse, std::string_view name);
+  // Stacks `row` along axis 0. Returns the stacked value, called `name`, of the row's type with `iterations` in front.
+  ir::Value* add_scan_output(ir::Value* row, const Dim& iterations, bool reverse, std::string_view name);
   void add_unread_scan_output(ir::Value* row, bool reverse = false);
   // Marks a scan output as unused.
   void clear_scan_output(size_t i);

@@ -44,7 +44,7 @@ class Batcher {
     }
     choose();
     if (leaving_.empty()) return 0;
-    StackedNodes outside(graph_, region_, at_, batched_.trips());
+    StackedNodes outside(graph_, region_, at_, batched_.iterations());
     move(outside);
     add_scan_inputs(outside);
     return outside.added();

@@ -3,7 +3,7 @@
 //   Loop(M, true, h0; i, c, h: x = Gather(X, i); ...)   becomes   Scan(h0, X; h, x: ...)
 //
 // States must keep their types, and every index must be inside of X. An index beyond the end is an error of its
-// iteration, so a Loop that may have one stays as it is. opt/trip_positions.h says what is known about iterations and
+// iteration, so a Loop that may have one stays as it is. opt/loop_positions.h says what is known about iterations and
 // indices, and what has to be known. If sizes and constants do not prove it, nodes check it when the run reaches the
 // loop:
 //
@@ -26,12 +26,12 @@
 #include "op/registry.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
+#include "opt/loop_guards.h"
+#include "opt/loop_positions.h"
 #include "opt/loop_sequences.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/stacked.h"
-#include "opt/trip_guards.h"
-#include "opt/trip_positions.h"
 
 namespace treadle::opt {
 
@@ -42,7 +42,7 @@ class Converter {
  public:
   // `guards`: collects the checks in front of the loop. The Scan runs only if they hold.
   Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Remarks* remarks,
-            TripGuards* guards = nullptr)
+            LoopGuards* guards = nullptr)
       : graph_(graph),
         region_(region),
         at_(at),
@@ -54,7 +54,7 @@ class Converter {
 
   // The values that the loop's iterations pick; nullopt if the loop cannot become a Scan, or would gain nothing.
   std::optional<std::vector<Picked>> picks() const {
-    if (counted_.trips().is_unknown() || !can_be_scan()) return std::nullopt;
+    if (counted_.iterations().is_unknown() || !can_be_scan()) return std::nullopt;
     std::vector<Picked> found;
     ir::for_each_node(body_, [&](const ir::Node& node) {
       if (!node.outputs[0]) return;
@@ -164,7 +164,7 @@ class Converter {
   ir::Value* along_first_axis(const Picked& p, const std::string& name) {
     ir::Value* part = part_of(p, name);
     if (p.axis == 0) return part;
-    Shape shape{counted_.trips()};
+    Shape shape{counted_.iterations()};
     for (size_t i = 0; i < part->type.shape.size(); ++i) {
       if (i != static_cast<size_t>(p.axis)) shape.push_back(part->type.shape[i]);
     }
@@ -181,7 +181,7 @@ class Converter {
                      : graph_.new_constant(name + ":part", Tensor::of_int64(std::vector{sum.number.value()}));
     };
     Type type = p.whole->type;
-    type.shape[axis] = counted_.trips();
+    type.shape[axis] = counted_.iterations();
     ir::Value *first = bound(p.low), *last = bound(high), *along = bound(Sum{p.axis});
     return before("Slice", {p.whole, first, last, along}, std::move(type), name + ":part");
   }
@@ -202,36 +202,36 @@ class Converter {
   void fix_sizes() {
     loop_.take_row_types_from_body();
     for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
-      if (ir::Value* whole = loop_.scan_output(i).whole) whole->type.shape[0] = counted_.trips();
+      if (ir::Value* whole = loop_.scan_output(i).whole) whole->type.shape[0] = counted_.iterations();
     }
   }
 
   bool has_counter() const {
-    return guards_ || counted_.trips().is_known() || (!counted_.asks() && loop_.trip_count());
+    return guards_ || counted_.iterations().is_known() || (!counted_.asks() && loop_.trip_count());
   }
 
   // The trip count, an int64 of one element.
-  ir::Value* trip_number() {
+  ir::Value* iteration_number() {
     if (guards_) return guards_->value(counted_.count());
-    if (counted_.trips().is_known()) return constant(trips_name(), counted_.trips().value());
+    if (counted_.iterations().is_known()) return constant(iterations_name(), counted_.iterations().value());
     if (!counted_.asks()) return loop_.trip_count();
-    return before("Shape", {stacked_[0]}, Type::tensor(ElementType::kInt64, Shape{1}), trips_name(),
+    return before("Shape", {stacked_[0]}, Type::tensor(ElementType::kInt64, Shape{1}), iterations_name(),
                   {ir::Attribute::of("start", 0), ir::Attribute::of("end", 1)});
   }
 
   // Adds the counter as a scan input: 0, 1, 2, ...
   void add_counter() {
-    const std::string name = trips_name();
-    ir::Value* count = trip_number();
+    const std::string name = iterations_name();
+    ir::Value* count = iteration_number();
     if (!count->type.shape.empty()) {
       count = before("Squeeze", {count}, Type::tensor(ElementType::kInt64, Shape{}), name);
     }
     stacked_.push_back(before("Range", {constant(name, 0), count, constant(name, 1)},
-                              Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)}), name));
+                              Type::tensor(ElementType::kInt64, Shape{max(counted_.iterations(), 0)}), name));
     elements_.emplace_back(Picked{}, loop_.counter());
   }
 
-  std::string trips_name() const { return std::string(loop_.node().name) + ":trips"; }
+  std::string iterations_name() const { return std::string(loop_.node().name) + ":iterations"; }
 
   ir::Value* constant(const std::string& name, int64_t n) {
     return graph_.new_constant(name, Tensor::scalar<int64_t>(ElementType::kInt64, n));
@@ -282,7 +282,7 @@ class Converter {
   Remarks* remarks_;
   std::vector<std::pair<Picked, ir::Value*>> elements_;
   std::vector<ir::Value*> stacked_;  // the whole tensors of elements_
-  TripGuards* guards_;
+  LoopGuards* guards_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
   size_t added_ = 0;
 };
@@ -341,9 +341,9 @@ class Guarder {
     ir::Node& loop = *region.nodes[at];
     const ir::Region& body = LoopView(loop).body();
     const CountedLoop counted(loop, known_, CountedLoop::Trust::kGuards);
-    if (counted.trips().is_unknown() || ir::count_nodes(body) > kMaxNodes) return 0;
+    if (counted.iterations().is_unknown() || ir::count_nodes(body) > kMaxNodes) return 0;
     const std::string name = std::string(loop.name) + ":check";
-    TripGuards guards(graph_, region, at, counted, name);
+    LoopGuards guards(graph_, region, at, counted, name);
     const auto picks = Converter(graph_, region, at, counted, nullptr, &guards).picks();
     if (!picks || !pays(body, *picks)) return 0;
     ir::Value* condition = guards.conditions(*picks);
@@ -399,10 +399,10 @@ void scan_counted_loops(ir::Graph& graph, Remarks* remarks) {
   if (!known->infer(graph.top()).ok()) return;
   bool changed = false;
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    if (!counted.trips().is_unknown()) {
+    if (!counted.iterations().is_unknown()) {
       changed |= slices_to_gathers(graph, LoopEditor(*region.nodes[at]).body(), counted);
     }
-    changed |= lists_to_rows(graph, region, at, counted.trips(), remarks);
+    changed |= lists_to_rows(graph, region, at, counted.iterations(), remarks);
     changed |= lists_to_growing(graph, region, at, remarks);
     return size_t{0};
   });
@@ -411,7 +411,7 @@ void scan_counted_loops(ir::Graph& graph, Remarks* remarks) {
     if (!known->infer(graph.top()).ok()) return;
   }
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    return counted.trips().is_unknown() ? 0 : Converter(graph, region, at, counted, remarks).run();
+    return counted.iterations().is_unknown() ? 0 : Converter(graph, region, at, counted, remarks).run();
   });
   Guarder(graph, *known, remarks).walk(graph.top());
 }

@@ -27,7 +27,7 @@ namespace treadle::opt {
 namespace {
 
 constexpr int64_t kMaxLanes = 4;
-constexpr int64_t kLeastTrips = 256;
+constexpr int64_t kLeastIterations = 256;
 constexpr int64_t kMaxElements = 64;  // in any value of the body
 
 // A factor: 0, 1, -1, or a value.
@@ -68,13 +68,13 @@ class Solver {
       const LoopView::ScanInput in = scan_.scan_input(i);
       const Type& whole = in.whole->type;
       if (!whole.has_shape || whole.shape.empty() || in.axis != 0 || in.reverse != reverse_) return false;
-      if (i == 0) trips_ = whole.shape[0];
-      if (!same(trips_, whole.shape[0])) return false;
+      if (i == 0) iterations_ = whole.shape[0];
+      if (!same(iterations_, whole.shape[0])) return false;
     }
     for (const ScanAxis& row : scan_.signature().scan_outputs) {
       if (row.axis != 0 || row.reverse != reverse_) return false;
     }
-    return !trips_.is_unknown() && !(trips_.is_known() && trips_.value() < kLeastTrips);
+    return !iterations_.is_unknown() && !(iterations_.is_known() && iterations_.value() < kLeastIterations);
   }
 
   // Whether all nodes can run for all iterations at once. The states must be known.
@@ -82,7 +82,7 @@ class Solver {
     const Varies varies = [this](const ir::Value* v) { return !is_invariant(v, body_); };
     return std::all_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) {
       const bool fits = node->op->elementwise || node->op->alias_input >= 0;
-      return fits && node->outputs[0] && runs_stacked(*node, varies, trips_) &&
+      return fits && node->outputs[0] && runs_stacked(*node, varies, iterations_) &&
              count_of(*node->outputs[0]) <= kMaxElements;
     });
   }
@@ -93,7 +93,7 @@ class Solver {
     for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = scan_.scan_output(i);
       if (!out.wanted()) continue;
-      const bool fits = trips_.is_known() || scan_.row_is_as_in_model(i);
+      const bool fits = iterations_.is_known() || scan_.row_is_as_in_model(i);
       if (!fits || is_invariant(out.row, body_) || !out.row->type.is_concrete()) return false;
     }
     return true;
@@ -197,7 +197,7 @@ class Solver {
   }
 
   void run_for_all(std::unique_ptr<ir::Node> node) {
-    StackedNodes outside(graph_, region_, at_ + added_, trips_);
+    StackedNodes outside(graph_, region_, at_ + added_, iterations_);
     for (const ir::Value* v : node->inputs) {
       if (const auto it = stacked_.find(v); it != stacked_.end()) outside.set(v, it->second);
     }
@@ -213,13 +213,13 @@ class Solver {
     type_ = in->type.element;
     const Update update = update_of(out, in);
     const bool keeps = !update.a.value && update.a.sign == 1;  // a is 1
-    ir::Value* a = keeps ? nullptr : along_trips(spread(update.a, *in));
-    ir::Value* b = update.b.is_zero() && a ? nullptr : along_trips(spread(update.b, *in));
+    ir::Value* a = keeps ? nullptr : along_iterations(spread(update.a, *in));
+    ir::Value* b = update.b.is_zero() && a ? nullptr : along_iterations(spread(update.b, *in));
 
     ir::Node* node = Builder(graph_, region_, at_ + added_++)
                          .node("LinearRecurrence", scan_.node().name, {ir::Attribute::of("reverse", reverse_ ? 1 : 0)});
     for (ir::Value* v : {initial, a, b}) graph_.add_input(node, v);
-    Shape shape{trips_};
+    Shape shape{iterations_};
     for (const Dim& d : in->type.shape) shape.push_back(d);
     const Type type = Type::tensor(type_, std::move(shape));
     stacked_[out] = graph_.add_output(node, std::string(out->name) + ":steps", type);
@@ -244,7 +244,7 @@ class Solver {
     }
   }
 
-  ir::Value* along_trips(ir::Value* v) { return is_invariant(v, body_) ? v : stacked_.at(v); }
+  ir::Value* along_iterations(ir::Value* v) { return is_invariant(v, body_) ? v : stacked_.at(v); }
 
   // --- a and b
 
@@ -344,7 +344,7 @@ class Solver {
   ir::Region& body_;
   Remarks* remarks_;
   bool reverse_ = false;
-  Dim trips_;
+  Dim iterations_;
   std::vector<size_t> order_;                                 // states in the order in which they are solved
   std::unordered_set<const ir::Value*> open_;                 // unsolved states
   std::unordered_set<const ir::Value*> dependent_;            // values that depend on unsolved states

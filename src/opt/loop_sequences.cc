@@ -44,13 +44,13 @@ bool is_list(const ir::Value& initial, const ir::Node& insert) {
 
 class Lists {
  public:
-  Lists(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Remarks* remarks)
+  Lists(ir::Graph& graph, ir::Region& region, size_t at, const Dim& iterations, Remarks* remarks)
       : graph_(graph),
         region_(region),
         loop_(*region.nodes[at]),
         body_(loop_.body()),
         place_(at + 1),
-        trips_(trips),
+        iterations_(iterations),
         remarks_(remarks) {}
 
   bool run() {
@@ -80,7 +80,7 @@ class Lists {
     if (node.inputs.size() < 2 || node.inputs[0] != in) return {};
     const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
     if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
-    const bool is_row = grows(*initial, appended) || (!trips_.is_unknown() && is_list(*initial, node));
+    const bool is_row = grows(*initial, appended) || (!iterations_.is_unknown() && is_list(*initial, node));
     // The last test: it takes longest
     const bool is_alone = is_row && count_uses(body_, in) == 1 && count_uses(body_, out) == 1;
     return is_alone ? appended : Appended{};
@@ -113,12 +113,12 @@ class Lists {
     std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == appended.node; });
     loop_.remove_state(state);
     if (!result) return loop_.add_unread_scan_output(row);
-    ir::Value* rows = loop_.add_scan_output(row, trips_, false, std::string(row->name) + ":rows");
+    ir::Value* rows = loop_.add_scan_output(row, iterations_, false, std::string(row->name) + ":rows");
     if (grows) {
       replaced_[result] = side_by_side(rows, axis, std::string(result->name), place_);
       return;
     }
-    if (trips_.is_known() && trips_.value() > 0) replace_joins(result, rows);
+    if (iterations_.is_known() && iterations_.value() > 0) replace_joins(result, rows);
     if (count_uses(graph_.top(), result) > 0) cut(result, rows);
   }
 
@@ -162,7 +162,7 @@ class Lists {
     Type type = rows->type;
     type.shape.erase(0);
     return Builder(graph_, region_, at)
-        .call("MoveAxis", {rows}, with_axis(type, static_cast<size_t>(axis), trips_), name,
+        .call("MoveAxis", {rows}, with_axis(type, static_cast<size_t>(axis), iterations_), name,
               {ir::Attribute::of("from", 0), ir::Attribute::of("to", axis)});
   }
 
@@ -190,7 +190,7 @@ class Lists {
   LoopEditor loop_;
   ir::Region& body_;
   const size_t place_;  // the position behind the loop
-  const Dim& trips_;
+  const Dim& iterations_;
   Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
@@ -302,8 +302,8 @@ bool lists_to_growing(ir::Graph& graph, ir::Region& region, size_t at, Remarks* 
   return JoinedLists(graph, region, at, remarks).run();
 }
 
-bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Remarks* remarks) {
-  return Lists(graph, region, at, trips, remarks).run();
+bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& iterations, Remarks* remarks) {
+  return Lists(graph, region, at, iterations, remarks).run();
 }
 
 }  // namespace treadle::opt

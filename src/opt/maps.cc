@@ -17,10 +17,11 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kLeastTrips = 4;                   // fewer do not pay
-constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of one value over all iterations, beside elementwise
-                                                     // nodes
-constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in one iteration, if trips are unknown
+constexpr int64_t kLeastIterations = 4;            // fewer do not pay
+constexpr int64_t kMaxBetween = int64_t{1} << 20;  // elements of one value over all iterations, beside elementwise
+                                                   // nodes
+constexpr int64_t kMaxOfUnknown = int64_t{1}
+                                  << 11;  // elements of one value in one iteration, if iterations are unknown
 
 class Mapper {
  public:
@@ -37,7 +38,7 @@ class Mapper {
 
   // Whether nodes replaced the Scan.
   bool run() {
-    if (!reads_along_trips() || !is_map()) return false;
+    if (!reads_along_iterations() || !is_map()) return false;
     std::unordered_map<ir::Value*, ir::Value*> states;  // all of them are constant
     for (size_t i = 0; i < scan_.states(); ++i) states[scan_.state(i).before] = scan_.state(i).initial;
     ir::replace_uses(body_, states);
@@ -48,7 +49,7 @@ class Mapper {
   size_t added() const { return added_; }
 
  private:
-  bool reads_along_trips() {
+  bool reads_along_iterations() {
     if (scan_.masked()) return false;
     std::vector<ScanAxis> axes = scan_.signature().scan_inputs;
     for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
@@ -57,22 +58,22 @@ class Mapper {
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       const Type& whole = scan_.scan_input(i).whole->type;
       if (!whole.has_shape || whole.shape.empty()) return false;
-      if (i == 0) trips_ = whole.shape[0];
-      if (!same(trips_, whole.shape[0])) return false;
+      if (i == 0) iterations_ = whole.shape[0];
+      if (!same(iterations_, whole.shape[0])) return false;
     }
     return std::all_of(axes.begin(), axes.end(),
                        [&](const ScanAxis& a) { return a.axis == 0 && a.reverse == axes[0].reverse; });
   }
 
   bool is_map() {
-    if (trips_.is_unknown() || (trips_.is_known() && trips_.value() < kLeastTrips)) return false;
+    if (iterations_.is_unknown() || (iterations_.is_known() && iterations_.value() < kLeastIterations)) return false;
     for (size_t i = 0; i < scan_.states(); ++i) {
       if (!scan_.is_kept(i)) return false;
     }
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) varying_.insert(scan_.scan_input(i).element);
     const Varies varies = [this](const ir::Value* v) { return varying_.contains(v); };
     for (const auto& node : body_.nodes) {
-      if (!runs_stacked(*node, varies, trips_)) return false;
+      if (!runs_stacked(*node, varies, iterations_)) return false;
       varying_.insert(node->outputs.begin(), node->outputs.end());
     }
     varying_.erase(nullptr);
@@ -86,24 +87,25 @@ class Mapper {
     const bool is_elementwise = std::all_of(body_.nodes.begin(), body_.nodes.end(), [](const auto& node) {
       return node->op->elementwise || node->op->alias_input >= 0;
     });
-    const int64_t most = trips_.is_known() ? kMaxBetween / std::max<int64_t>(trips_.value(), 1) : kMaxOfUnknown;
+    const int64_t most =
+        iterations_.is_known() ? kMaxBetween / std::max<int64_t>(iterations_.value(), 1) : kMaxOfUnknown;
     return is_elementwise || std::all_of(varying_.begin(), varying_.end(), [&](const ir::Value* v) {
              return v->type.is_concrete() && count_of(*v) <= most;
            });
   }
 
-  // Whether the rows can be one tensor. Rows that are the same in all iterations are repeated, which needs the trip
-  // count. A loop without iterations gives rows of the sizes that the model states.
+  // Whether the rows can be one tensor. Rows that are the same in all iterations are repeated, which needs the
+  // iteration count. A loop without iterations gives rows of the sizes that the model states.
   bool can_be_whole(size_t scan_output) const {
     const ir::Value* row = scan_.scan_output(scan_output).row;
     if (!row) return true;
-    if (trips_.is_known()) return varying_.contains(row) || row->type.is_concrete();
+    if (iterations_.is_known()) return varying_.contains(row) || row->type.is_concrete();
     return varying_.contains(row) && scan_.row_is_as_in_model(scan_output);
   }
 
   void dissolve() {
     note_of_loop(remarks_, Change::kMapped, scan_.node(), scan_.node());
-    StackedNodes outside(graph_, region_, at_, trips_);
+    StackedNodes outside(graph_, region_, at_, iterations_);
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
@@ -133,7 +135,7 @@ class Mapper {
   ir::Region& body_;
   Remarks* remarks_;
   size_t added_ = 0;
-  Dim trips_;
+  Dim iterations_;
   std::unordered_set<const ir::Value*> varying_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;
 };

@@ -102,7 +102,7 @@ void scan_counted_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // A Scan over one step of known sizes, with a body of nodes that cannot fail, is replaced by that body. Results keep
 // their bits.
-void unroll_single_trips(ir::Graph& graph, Remarks* remarks = nullptr);
+void unroll_single_iterations(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Regroups chains of an operation that gives the same bits in any grouping (minima, integer sums, ...): the operand
 // from the iteration before comes last, and operands that are the same in every iteration are combined before the loop.

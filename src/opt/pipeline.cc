@@ -94,7 +94,7 @@ constexpr Pass kPasses[] = {
     {"merge-common-nodes", Stage::kPlanning, plain<merge_common_nodes>, "before loops are copied"},
     {"scan-counted-loops", Stage::kPlanning, plain<scan_counted_loops>, "the passes below work on Scans", nullptr,
      true},
-    {"unroll-single-trips", Stage::kPlanning, plain<unroll_single_trips>,
+    {"unroll-single-iterations", Stage::kPlanning, plain<unroll_single_iterations>,
      "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
     {"reassociate", Stage::kPlanning, regroup,
      "behind scan-counted-loops, which knows sums of the counter by their form"},

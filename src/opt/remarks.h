@@ -16,15 +16,15 @@ enum class Change : uint8_t {
   kElided,    // its result equalled its operand
   kMerged,    // another node computes the same
   kDropped,   // its results are unused
-  kHoisted,   // the same in every trip: runs once, before the loop
-  kBatched,   // depends on scan inputs alone: runs before the loop, for all trips at once
+  kHoisted,   // the same in every iteration: runs once, before the loop
+  kBatched,   // depends on scan inputs alone: runs before the loop, for all iterations at once
   kScanned,   // picked a row by the trip counter, or a loop that only counts: reads a scan input instead
   kSunk,      // only scan outputs needed it: runs behind the loop, for all iterations at once
   kFused,     // became part of another node (`into`)
   kSelected,  // an If with cheap branches: both run, and one result is taken
-  kMapped,    // a loop that carries nothing: its body runs for all trips at once
+  kMapped,    // a loop that carries nothing: its body runs for all iterations at once
   kGuarded,   // an If in front of the loop checks iterations and indices; the loop is a Scan if they are fit for one
-  kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
+  kReassociated,  // a linear recurrence: all iterations at once, as a scan over time in blocks
   kRestated,      // simpler nodes compute the same (`into`: their operators)
   kUnrolled,      // a loop that runs once: its body replaced it
   kNarrowed,      // its weights are kept in float16 (`into`: their error)

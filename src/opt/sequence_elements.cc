@@ -19,10 +19,10 @@
 #include "op/node.h"
 #include "op/registry.h"
 #include "opt/builder.h"
+#include "opt/loop_positions.h"
 #include "opt/loop_sequences.h"
 #include "opt/match.h"
 #include "opt/stacked.h"
-#include "opt/trip_positions.h"
 
 namespace treadle::opt {
 
@@ -287,7 +287,7 @@ class Lists {
     visit_nodes(top, [&](ir::Region& region, size_t at) {
       if (region.nodes[at]->op->control != Control::kLoop) return at;
       const CountedLoop counted(*region.nodes[at], known);
-      if (!counted.trips().is_unknown()) any |= lists_to_rows(graph_, region, at, counted.trips(), remarks_);
+      if (!counted.iterations().is_unknown()) any |= lists_to_rows(graph_, region, at, counted.iterations(), remarks_);
       return at;
     });
     return any;

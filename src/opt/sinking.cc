@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kFewElements = 32;      // of a function, too few to fill its vectors in the loop
 constexpr int64_t kWeightOfProducts = 8;  // elements that the loop may return for each element of a product
-constexpr int64_t kLeastTrips = 4;        // fewer do not pay
+constexpr int64_t kLeastIterations = 4;   // fewer do not pay
 
 bool is_function(const ir::Node& node) {
   return price_of(node) == kernels::Price::kFunction;
@@ -55,7 +55,7 @@ class Sinker {
     find_users();
     choose();
     if (sunk_.empty()) return 0;
-    StackedNodes behind(graph_, region_, at_ + 1, trips_);
+    StackedNodes behind(graph_, region_, at_ + 1, iterations_);
     for (const auto& [element, whole] : scanned_) behind.set(element, whole);
     hand_out(behind);
     move(behind);
@@ -82,12 +82,12 @@ class Sinker {
       const LoopView::ScanOutput out = loop_.scan_output(i);
       if (!out.wanted()) continue;
       if (!out.whole->type.has_shape || out.whole->type.shape.empty()) return false;
-      trips_ = out.whole->type.shape[0];
+      iterations_ = out.whole->type.shape[0];
       // Without iterations, rows have the sizes that the model states, not those of the plan.
-      if (!trips_.is_known() && !loop_.row_is_as_in_model(i)) return false;
+      if (!iterations_.is_known() && !loop_.row_is_as_in_model(i)) return false;
       rows_.insert(out.row);
     }
-    return !rows_.empty() && !(trips_.is_known() && trips_.value() < kLeastTrips);
+    return !rows_.empty() && !(iterations_.is_known() && iterations_.value() < kLeastIterations);
   }
 
   Varies varies() const {
@@ -113,7 +113,7 @@ class Sinker {
     std::unordered_set<const ir::Node*> movable;
     for (size_t i = body_.nodes.size(); i-- > 0;) {
       const ir::Node& node = *body_.nodes[i];
-      if (only_read_by(node, movable) && runs_stacked(node, varies(), trips_)) movable.insert(&node);
+      if (only_read_by(node, movable) && runs_stacked(node, varies(), iterations_)) movable.insert(&node);
     }
     for (const auto& node : body_.nodes) {
       if (movable.contains(node.get()) && pays(*node)) take_with_readers(*node);
@@ -142,7 +142,7 @@ class Sinker {
   bool pays(const ir::Node& node) const {
     const Traffic traffic = traffic_of(node);
     if (is_product_with_weights(node, varies())) return traffic.more <= kWeightOfProducts * traffic.less;
-    if (trips_.is_unknown() || traffic.more > traffic.less) return false;
+    if (iterations_.is_unknown() || traffic.more > traffic.less) return false;
     return is_of_rows(node) || (is_function(node) && count_of(*node.outputs[0]) <= kFewElements);
   }
 
@@ -206,7 +206,7 @@ class Sinker {
       if (!sunk_.contains(node.get())) continue;
       for (ir::Value* v : node->inputs) {
         if (!is_invariant(v, body_) && !made.contains(v) && !behind.has(v)) {
-          behind.set(v, loop_.add_scan_output(v, trips_, reverse_, std::string(v->name) + ":rows"));
+          behind.set(v, loop_.add_scan_output(v, iterations_, reverse_, std::string(v->name) + ":rows"));
         }
       }
       made.insert(node->outputs.begin(), node->outputs.end());
@@ -244,7 +244,7 @@ class Sinker {
   Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;
   bool reverse_ = false;
-  Dim trips_;
+  Dim iterations_;
   std::unordered_set<const ir::Value*> rows_, gone_;
   std::unordered_map<const ir::Value*, ir::Value*> scanned_;
   std::unordered_map<const ir::Value*, std::vector<const ir::Node*>> users_;

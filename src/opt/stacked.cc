@@ -21,9 +21,9 @@ size_t rank(const ir::Value* v) {
   return v->type.shape.size();
 }
 
-bool fits(const ir::Value& v, const Dim& trips) {
+bool fits(const ir::Value& v, const Dim& iterations) {
   const int64_t count = count_of(v);
-  return count > 0 && (!trips.is_known() || trips.value() <= kMaxWholeElements / count);
+  return count > 0 && (!iterations.is_known() || iterations.value() <= kMaxWholeElements / count);
 }
 
 }  // namespace
@@ -38,10 +38,10 @@ bool is_invariant(const ir::Value* v, const ir::Region& body) {
   return !v || v->is_constant() || v->owner != &body;
 }
 
-bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& trips) {
+bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& iterations) {
   if (!is_total(node) || !node.inputs[0] || std::none_of(node.inputs.begin(), node.inputs.end(), varies)) return false;
-  const auto is_small = [&](const ir::Value* v) { return !v || fits(*v, trips); };
-  return std::all_of(node.outputs.begin(), node.outputs.end(), is_small) && stack_node(node, varies, trips).ok();
+  const auto is_small = [&](const ir::Value* v) { return !v || fits(*v, iterations); };
+  return std::all_of(node.outputs.begin(), node.outputs.end(), is_small) && stack_node(node, varies, iterations).ok();
 }
 
 bool is_product_with_weights(const ir::Node& node, const Varies& varies) {
@@ -59,7 +59,7 @@ bool FromScanInputs::begin(const LoopView& scan) {
     const LoopView::ScanInput in = scan.scan_input(i);
     if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return false;
     reverse_[in.element] = in.reverse;
-    trips_ = in.whole->type.shape[0];
+    iterations_ = in.whole->type.shape[0];
   }
   return true;
 }
@@ -72,15 +72,15 @@ bool FromScanInputs::add_results(const ir::Node& node, const ir::Region& body) {
     if (it == reverse_.end() || (reverse && it->second != *reverse)) return false;
     reverse = it->second;
   }
-  if (!reverse || !runs_stacked(node, varies(), trips_)) return false;
+  if (!reverse || !runs_stacked(node, varies(), iterations_)) return false;
   for (const ir::Value* v : node.outputs) {
     if (v) reverse_[v] = *reverse;
   }
   return true;
 }
 
-Shape StackedNodes::with_trips(const Shape& element) const {
-  Shape whole{trips_};
+Shape StackedNodes::with_iterations(const Shape& element) const {
+  Shape whole{iterations_};
   for (const Dim& d : element) whole.push_back(d);
   return whole;
 }
@@ -89,13 +89,13 @@ void StackedNodes::add(std::unique_ptr<ir::Node> node) {
   for (ir::Value* v : node->outputs) {
     if (v) v->producer = nullptr;
   }
-  const Result<Stacked> how = stack_node(*node, [&](const ir::Value* v) { return has(v); }, trips_);
+  const Result<Stacked> how = stack_node(*node, [&](const ir::Value* v) { return has(v); }, iterations_);
   TREADLE_ASSERT(how.ok());
   if (how->way == Stacked::Way::kWidened) return add_widened(std::move(node), *how);
   if (how->way == Stacked::Way::kMerged) return add_merged(std::move(node));
   const ir::Value* element = node->outputs[0];
   const ir::Value* moved = node->inputs[static_cast<size_t>(node->op->alias_input)];
-  set(element, reshaped(whole(moved), trips_, known_dims(element->type.shape), std::string(node->name)));
+  set(element, reshaped(whole(moved), iterations_, known_dims(element->type.shape), std::string(node->name)));
 }
 
 // Replaces the node's outputs by new ones, whose sizes `sizes` computes from the old ones; returns pairs of old and new
@@ -121,7 +121,7 @@ void StackedNodes::add_widened(std::unique_ptr<ir::Node> node, const Stacked& ho
     node->inputs[i] = operand(*node, i, how.operands[i]);
   }
   node->attributes = how.attributes;
-  for (const auto& [element, all] : new_outputs(*node, [&](const Shape& s) { return with_trips(s); }))
+  for (const auto& [element, all] : new_outputs(*node, [&](const Shape& s) { return with_iterations(s); }))
     set(element, all);
   build_.adopt(std::move(node));
 }
@@ -135,7 +135,7 @@ ir::Value* StackedNodes::operand(const ir::Node& node, size_t i, const WidenCont
   if (!how.varies || how.inserted == 0) return how.varies ? whole(v) : v;
   Dims spread(static_cast<size_t>(how.inserted), 1);
   for (const int64_t d : known_dims(v->type.shape)) spread.push_back(d);
-  return reshaped(whole(v), trips_, spread, std::string(node.name));
+  return reshaped(whole(v), iterations_, spread, std::string(node.name));
 }
 
 // Stacks a node by merging the iterations with its own leading axis.
@@ -144,15 +144,15 @@ void StackedNodes::add_merged(std::unique_ptr<ir::Node> node) {
   for (ir::Value*& v : node->inputs) {
     if (!v || !has(v)) continue;
     const Dims dims = known_dims(v->type.shape);
-    v = reshaped(whole(v), trips_ * Dim(dims[0]), {dims.begin() + 1, dims.end()}, name);
+    v = reshaped(whole(v), iterations_ * Dim(dims[0]), {dims.begin() + 1, dims.end()}, name);
   }
   const auto entries = new_outputs(*node, [&](Shape shape) {
-    shape[0] = trips_ * shape[0];
+    shape[0] = iterations_ * shape[0];
     return shape;
   });
   build_.adopt(std::move(node));
   for (const auto& [element, all] : entries) {
-    set(element, reshaped(all, trips_, known_dims(element->type.shape), name));
+    set(element, reshaped(all, iterations_, known_dims(element->type.shape), name));
   }
 }
 
@@ -168,10 +168,10 @@ ir::Value* StackedNodes::reshaped(ir::Value* v, const Dim& first, const Dims& re
 }
 
 ir::Value* StackedNodes::repeated(ir::Value* v, const std::string& name) {
-  std::vector<int64_t> sizes{trips_.value()};
+  std::vector<int64_t> sizes{iterations_.value()};
   for (const int64_t d : known_dims(v->type.shape)) sizes.push_back(d);
   return build_.call("Expand", {v, build_.int64s(sizes, name + ":sizes")},
-                     Type::tensor(v->type.element, with_trips(v->type.shape)), name + ":steps");
+                     Type::tensor(v->type.element, with_iterations(v->type.shape)), name + ":steps");
 }
 
 }  // namespace treadle::opt

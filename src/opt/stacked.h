@@ -19,9 +19,9 @@ using Varies = std::function<bool(const ir::Value*)>;
 bool is_invariant(const ir::Value* v, const ir::Region& body);
 
 // Whether `node`, some inputs of which vary, gives for all iterations at once the results of the single iterations. It
-// cannot fail and all its sizes are known, so it may run if there are no iterations. No value over `trips` iterations
-// is too large.
-bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& trips);
+// cannot fail and all its sizes are known, so it may run if there are no iterations. No value over `iterations`
+// iterations is too large.
+bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& iterations);
 
 // Whether the node is a product (OpDef::product) of a varying operand with weights that do not vary, deep enough to
 // pay: for all iterations at once, weights are read once.
@@ -42,7 +42,7 @@ class FromScanInputs {
  public:
   // False if a scan input is not scanned along axis 0.
   bool begin(const LoopView& scan);
-  const Dim& trips() const { return trips_; }  // unknown without scan inputs
+  const Dim& iterations() const { return iterations_; }  // unknown without scan inputs
   bool has(const ir::Value* v) const { return v && reverse_.contains(v); }
   bool reverse(const ir::Value* v) const { return reverse_.at(v); }
   void add(const ir::Value* v, bool reverse) { reverse_[v] = reverse; }
@@ -54,21 +54,21 @@ class FromScanInputs {
   }
 
  private:
-  Dim trips_ = Dim::unknown();
+  Dim iterations_ = Dim::unknown();
   std::unordered_map<const ir::Value*, bool> reverse_;
 };
 
 // Puts nodes that run for all iterations into a region, one after the other.
 class StackedNodes {
  public:
-  StackedNodes(ir::Graph& graph, ir::Region& region, size_t at, Dim trips)
-      : build_(graph, region, at), trips_(std::move(trips)) {}
+  StackedNodes(ir::Graph& graph, ir::Region& region, size_t at, Dim iterations)
+      : build_(graph, region, at), iterations_(std::move(iterations)) {}
 
-  // `whole`: [trips, sizes of `element`...].
+  // `whole`: [iterations, sizes of `element`...].
   void set(const ir::Value* element, ir::Value* whole) { stacked_[element] = whole; }
   bool has(const ir::Value* element) const { return stacked_.contains(element); }
   ir::Value* whole(const ir::Value* element) const { return stacked_.at(element); }
-  const Dim& trips() const { return trips_; }
+  const Dim& iterations() const { return iterations_; }
   size_t added() const { return build_.added(); }
 
   // `node` has left its body. runs_stacked() must be true for it, with the stacked values as the varying ones. Its
@@ -84,10 +84,10 @@ class StackedNodes {
   std::vector<std::pair<const ir::Value*, ir::Value*>> new_outputs(ir::Node& node, Sizes&& sizes);
   ir::Value* operand(const ir::Node& node, size_t i, const WidenContext::Operand& how);
   ir::Value* reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name);
-  Shape with_trips(const Shape& element) const;
+  Shape with_iterations(const Shape& element) const;
 
   Builder build_;
-  const Dim trips_;
+  const Dim iterations_;
   std::unordered_map<const ir::Value*, ir::Value*> stacked_;
 };
 

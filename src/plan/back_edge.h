@@ -11,7 +11,7 @@
 //
 // The steps after these are the same for all as well, but are not taken in every iteration: whether another iteration
 // runs, then its price (poll), a new strip of rows or room for them. The interpreter takes them for as many iterations
-// as it runs at once (run/trips.cc), native code for each iteration, in registers.
+// as it runs at once (run/loop_runner.cc), native code for each iteration, in registers.
 
 #include "plan/program.h"
 

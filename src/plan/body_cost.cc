@@ -1,5 +1,5 @@
 // When native code pays. Its cost is summed over a loop and all its inner loops. Its gain is counted for each loop, per
-// iteration of that loop, so that the interpreter can add up the real iterations (run/trips.cc).
+// iteration of that loop, so that the interpreter can add up the real iterations (run/loop_runner.cc).
 #include "plan/body_cost.h"
 
 #include <algorithm>
@@ -68,16 +68,16 @@ double saved_of(const InstructionCode* code) {
 class Body {
  public:
   Body(const Program& program, uint32_t index) : p_(program), loop_(program.loops[index]) {
-    gain_.trip_ns = costs::kIterationNs + loop_.schedule.work_ns;
+    gain_.iteration_ns = costs::kIterationNs + loop_.schedule.work_ns;
     for (const BodyPart& part : parts_of_body(p_, loop_)) add(part);
     gain_.saved_ns += costs::kSavedPassNs * (only_elementwise_ ? passes_ : fused_passes_);
     if (loop_.schedule.chain) {
-      gain_.trip_ns =
+      gain_.iteration_ns =
           costs::kChainIterationNs + costs::kChainOperationNs * static_cast<double>(loop_.schedule.chain->steps.size());
     }
     if (loop_.step.simple) gain_.saved_ns += costs::kSavedIterationNs;
-    gain_.saved_ns = std::min(gain_.saved_ns, costs::kMostSaved * gain_.trip_ns);
-    if (gain_.saved_ns < costs::kLeastSaved * gain_.trip_ns) gain_.saved_ns = 0;
+    gain_.saved_ns = std::min(gain_.saved_ns, costs::kMostSaved * gain_.iteration_ns);
+    if (gain_.saved_ns < costs::kLeastSaved * gain_.iteration_ns) gain_.saved_ns = 0;
     gain_.ahead_ns += gain_.saved_ns;
   }
 
@@ -113,9 +113,9 @@ class Body {
   void add_inner(uint32_t index) {
     const Loop& inner = p_.loops[index];
     const Body body(p_, index);
-    const int64_t planned = planned_trips(p_, inner), trips = planned < 0 ? 1 : planned;
-    gain_.ahead_ns += static_cast<double>(trips) * body.gain_.ahead_ns;
-    gain_.trip_ns += costs::kInnerLoopNs - inner.schedule.work_ns;
+    const int64_t planned = planned_iterations(p_, inner), iterations = planned < 0 ? 1 : planned;
+    gain_.ahead_ns += static_cast<double>(iterations) * body.gain_.ahead_ns;
+    gain_.iteration_ns += costs::kInnerLoopNs - inner.schedule.work_ns;
     gain_.saved_ns += costs::kSavedInnerLoopNs;
     compile_ns_ += body.compile_ns_;
     operations_ += body.operations_;
@@ -123,7 +123,7 @@ class Body {
   }
 
   void add_kernel(const InstructionCode* code) {
-    gain_.trip_ns += costs::kKernelNs;
+    gain_.iteration_ns += costs::kKernelNs;
     gain_.saved_ns += saved_of(code);
     only_elementwise_ = false;
     add_code(1, 1);
@@ -138,10 +138,10 @@ class Body {
     add_code(static_cast<double>(code.steps.size()), is_long ? kTileVectors : vectors_of(code));
     const double steps = static_cast<double>(code.steps.size()), passes = passes_of(code), count = count_of(code);
     const double reductions = static_cast<double>(code.reductions.size());
-    gain_.trip_ns += costs::kOperationNs * steps;
+    gain_.iteration_ns += costs::kOperationNs * steps;
     gain_.saved_ns += costs::kSavedGroupNs;
     if (!is_chain) {
-      gain_.trip_ns += costs::kTileStepNs * steps;
+      gain_.iteration_ns += costs::kTileStepNs * steps;
       gain_.saved_ns += costs::kTileStepNs * passes;
     }
     if (is_long) {

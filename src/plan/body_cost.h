@@ -28,10 +28,10 @@ std::vector<BodyPart> parts_of_body(const Program& program, const Loop& loop);
 
 // The expected cost of compiling a loop, and the expected gain.
 struct NativeGain {
-  double compile_ns = 0;  // inner loops included
-  double trip_ns = 0;     // time of an iteration in the interpreter, without inner loops
-  double saved_ns = 0;    // the part of trip_ns that native code saves
-  double ahead_ns = 0;    // with inner loops; one of unknown length counts with one iteration
+  double compile_ns = 0;    // inner loops included
+  double iteration_ns = 0;  // time of an iteration in the interpreter, without inner loops
+  double saved_ns = 0;      // the part of iteration_ns that native code saves
+  double ahead_ns = 0;      // with inner loops; one of unknown length counts with one iteration
 };
 NativeGain expected_gain(const Program& program, uint32_t loop);
 

@@ -77,7 +77,7 @@ void chain_loops(Program& p) {
   for (Loop& loop : p.loops) {
     if (!can_be_steps(p, loop)) continue;
     auto* chain = p.states.make<ChainLoop>();
-    chain->run = kernels::chain_steps().run_trips;
+    chain->run = kernels::chain_steps().run_iterations;
     add_body(p, loop, chain->steps);
     take_back_edge(loop, BackEdge(chain->steps));
     loop.schedule.chain = chain;

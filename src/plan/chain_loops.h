@@ -8,7 +8,7 @@ namespace treadle::plan {
 
 // The steps of body and back edge. The instructions of the body stay for native code, which does not use the steps.
 struct ChainLoop {
-  decltype(kernels::ChainTable::run_trips) run = nullptr;
+  decltype(kernels::ChainTable::run_iterations) run = nullptr;
   std::vector<kernels::ChainStep> steps;
 };
 

@@ -134,7 +134,7 @@ void Planner::begin_scan_input(Loop& loop, const ir::Value* whole, const ir::Val
   if (scan.planned) scan.element_bytes = bytes_of(element->type);
   if (scan.planned) advance(loop, scan.element, scan.element_bytes, reverse);
   if (whole->type.has_shape && !whole->type.shape.empty() && whole->type.shape[0].is_known()) {
-    loop.known_trips = whole->type.shape[0].value();
+    loop.known_iterations = whole->type.shape[0].value();
   }
   loop.scan_inputs.push_back(scan);
 }
@@ -158,7 +158,7 @@ void Planner::end_state(LoopState& state, const ir::Value* out, uint32_t first_s
   } else if (is_fixed(out->type)) {
     s = typed_copy(out, s);
   }
-  state.made_by_trip = s >= first_slot;
+  state.made_by_iteration = s >= first_slot;
   state.out = s;
 }
 

@@ -137,7 +137,7 @@ class Placement {
 
   void live(const SlotUse& use, const Loop& loop) {
     const bool is_pointed_into = use.role == Role::kReadsRows || use.role == Role::kWritesRows;
-    const bool is_whole = use.when == When::kEachTrip || is_pointed_into;
+    const bool is_whole = use.when == When::kEachIteration || is_pointed_into;
     if (is_whole || use.when == When::kBegin) live(use.slot, loop.first);
     if (use.when == When::kBackEdge) live(use.slot, loop.last - 1);
     if (is_whole || use.when == When::kEnd) live(use.slot, loop.last);

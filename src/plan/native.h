@@ -26,13 +26,13 @@ namespace treadle::plan {
 
 // A position in a loop.
 struct LoopCounters {
-  int64_t trip = 0;
-  int64_t trips = 0;
+  int64_t iteration = 0;
+  int64_t iterations = 0;
   int64_t row_capacity = INT64_MAX;  // iterations for which growing rows have memory
-  bool trips_known = false;
+  bool iterations_known = false;
   bool active = false;
   // Totals of this run over all executions of the loop. Native code does not count inner loops whose length is planned.
-  int64_t times_ended = 0, trips_ended = 0;
+  int64_t times_ended = 0, iterations_ended = 0;
 };
 
 // The result of native code: 0, a KernelError of instruction `failed_at`, or kNativeStopped.
@@ -43,7 +43,7 @@ struct NativeFrame {
   std::byte* counters = nullptr;  // LoopCounters of loop i at i times NativeRequest::counter_stride
   void* context = nullptr;        // for the host functions
   int64_t* poll_units = nullptr;
-  int64_t* trips = nullptr;            // iterations of each loop in this run, begun ones included
+  int64_t* iterations = nullptr;       // iterations of each loop in this run, begun ones included
   const void* const* table = nullptr;  // the addresses that NativeBlob::refs ask for
   uint32_t failed_at = 0;
 };

@@ -80,7 +80,7 @@ class PipelineFinder {
   bool take_loop(uint32_t index) {
     const Loop& loop = p_.loops[index];
     if (!fits(loop)) return false;
-    expect_trips(loop.known_trips);
+    expect_iterations(loop.known_iterations);
     const bool reverse = is_reverse(loop);
     Item item = item_of(loop.first);
     item.last = loop.last;
@@ -104,7 +104,8 @@ class PipelineFinder {
 
   // Whether it is a loop of a known number of iterations over planned memory, whose body is a few kernels.
   bool fits(const Loop& loop) const {
-    if (!loop.is_scan || !loop.step.straight || loop.step.grows || loop.known_trips < 2 || loop.continues != kNoSlot)
+    if (!loop.is_scan || !loop.step.straight || loop.step.grows || loop.known_iterations < 2 ||
+        loop.continues != kNoSlot)
       return false;
     const bool reverse = is_reverse(loop);
     const bool inputs = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(), [&](const ScanInput& s) {
@@ -123,7 +124,7 @@ class PipelineFinder {
 
   // Whether the item's kernel can run strip by strip; then sets its rows.
   bool find_rows(Item& item) const {
-    auto rows = rows_of_trips(p_, item.first, trips_);
+    auto rows = rows_of_iterations(p_, item.first, iterations_);
     if (!rows) return false;
     item.rows = *rows;
     item.reads.clear();
@@ -149,23 +150,23 @@ class PipelineFinder {
 
   // Begins a new stretch if the number of iterations differs. Loops of one pipeline have the same number, but earlier
   // items may become a pipeline.
-  void expect_trips(int64_t trips) {
-    if (trips_ == trips) return;
+  void expect_iterations(int64_t iterations) {
+    if (iterations_ == iterations) return;
     while (cut_pipeline()) {
     }
-    trips_ = trips;
+    iterations_ = iterations;
   }
 
   void end_stretch() {
     while (cut_pipeline()) {
     }
     items_.clear();
-    trips_ = 0;
+    iterations_ = 0;
   }
 
   // Turns the items up to the last loop that fits into one pipeline, and keeps the rest. False if there is no loop.
   bool cut_pipeline() {
-    if (trips_ == 0) return false;
+    if (iterations_ == 0) return false;
     Parts parts = sort_items();
     const size_t end = parts.end;
     if (end > 0) make_pipeline(parts);
@@ -258,7 +259,7 @@ class PipelineFinder {
       if (joins) stage_of[i] = stage;
     }
     Pipeline pipeline;
-    pipeline.trips = trips_;
+    pipeline.iterations = iterations_;
     std::unordered_map<size_t, uint32_t> number;
     for (size_t i = 0; i < end; ++i) {
       if (parts.of[i] != Part::kStage || stage_of[i] != i) continue;
@@ -310,27 +311,27 @@ class PipelineFinder {
   }
 
   bool choose_block(Pipeline& pipeline) const {
-    double trip_ns = 0, most_ns = 0;
+    double iteration_ns = 0, most_ns = 0;
     int64_t least_rows = INT64_MAX;
     for (const PipelineStage& stage : pipeline.stages) {
       for (const RowKernel& kernel : stage.kernels) {
-        const int64_t rows = p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / trips_;
+        const int64_t rows = p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / iterations_;
         least_rows = std::min(least_rows, rows);
       }
       if (stage.loop == PipelineStage::kNoLoop) continue;
       const double ns = static_cast<double>(p_.loops[stage.loop].schedule.weight) * kPollUnitNs;
-      trip_ns += ns;
+      iteration_ns += ns;
       most_ns = std::max(most_ns, ns);
     }
-    if (trip_ns * static_cast<double>(trips_) < 2 * kMinThreadNs) return false;
+    if (iteration_ns * static_cast<double>(iterations_) < 2 * kMinThreadNs) return false;
     const auto up = [](double x) { return static_cast<int64_t>(x) + 1; };
-    int64_t block = std::max((trips_ + kWantedBlocks - 1) / kWantedBlocks, up(costs::kLeastStageNs / most_ns));
+    int64_t block = std::max((iterations_ + kWantedBlocks - 1) / kWantedBlocks, up(costs::kLeastStageNs / most_ns));
     if (least_rows != INT64_MAX)
       block = std::max(block, (costs::kLeastStageRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
     // A run checks between strips whether to stop.
     block = std::min(block, up(kStopCheckNs / most_ns));
     pipeline.block = block;
-    return block < trips_;
+    return block < iterations_;
   }
 
   // Every value that is written in a pipeline keeps its memory to the end of the pipeline.
@@ -348,10 +349,10 @@ class PipelineFinder {
   }
 
   bool prepare_kernels(Pipeline& pipeline) {
-    const int64_t rest = trips_ - (pipeline.blocks() - 1) * pipeline.block;
+    const int64_t rest = iterations_ - (pipeline.blocks() - 1) * pipeline.block;
     for (PipelineStage& stage : pipeline.stages) {
       for (RowKernel& rows : stage.kernels) {
-        if (!prepare_rows(p_, rows, trips_, pipeline.block, rest, 1)) return false;
+        if (!prepare_rows(p_, rows, iterations_, pipeline.block, rest, 1)) return false;
       }
     }
     return true;
@@ -360,7 +361,7 @@ class PipelineFinder {
   Program& p_;
   const std::unordered_set<uint32_t> targets_;
   std::vector<Item> items_;  // items of the stretch
-  int64_t trips_ = 0;        // iterations of its loops; 0: no loop yet
+  int64_t iterations_ = 0;   // iterations of its loops; 0: no loop yet
   std::vector<Pipeline> pipelines_;
 };
 

@@ -186,8 +186,8 @@ std::string_view method_of(const Program& program, uint32_t pc) {
   return call == nullptr ? std::string_view() : call->kernel.method;
 }
 
-int64_t planned_trips(const Program& program, const Loop& loop) {
-  if (loop.known_trips >= 0) return loop.known_trips;
+int64_t planned_iterations(const Program& program, const Loop& loop) {
+  if (loop.known_iterations >= 0) return loop.known_iterations;
   const auto goes_on = [&](uint32_t s) {
     const Slot& flag = program.slots[s];
     return s == kNoSlot || (flag.storage == Storage::kConstant && *flag.constant.data<bool>());

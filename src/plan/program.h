@@ -107,15 +107,15 @@ struct DynamicNode {
 };
 
 struct LoopState {
-  uint32_t initial = 0;         // slot before the loop
-  uint32_t in = 0;              // the body's input
-  uint32_t out = 0;             // the body's output; planned: memory of its own, swapped with `in` on the back edge
-  uint32_t final = 0;           // slot after the loop; kNoSlot: unused
-  size_t bytes = 0;             // planned
-  bool planned = false;         // a known size; otherwise a handle
-  bool shape_is_fixed = false;  // handles: a change of shape is an error (Scan)
-  bool made_by_trip = false;    // for handles: every iteration makes `out` anew (it is no captured value)
-  bool grows = false;           // for handles: a node with a Growth appends to it
+  uint32_t initial = 0;            // slot before the loop
+  uint32_t in = 0;                 // the body's input
+  uint32_t out = 0;                // the body's output; planned: memory of its own, swapped with `in` on the back edge
+  uint32_t final = 0;              // slot after the loop; kNoSlot: unused
+  size_t bytes = 0;                // planned
+  bool planned = false;            // a known size; otherwise a handle
+  bool shape_is_fixed = false;     // handles: a change of shape is an error (Scan)
+  bool made_by_iteration = false;  // for handles: every iteration makes `out` anew (it is no captured value)
+  bool grows = false;              // for handles: a node with a Growth appends to it
 };
 
 struct ScanInput {
@@ -176,7 +176,7 @@ struct RowKernel {
 
 // Kernels in front of a loop that run for a strip of its iterations at a time (plan/strip_mining.h).
 struct Strips {
-  int64_t trips = 0;  // iterations of a strip; 0: no strips
+  int64_t iterations = 0;  // iterations of a strip; 0: no strips
   std::vector<RowKernel> kernels;
   std::vector<uint32_t> inputs;  // scan inputs that the kernels make; all strips use the same memory
 };
@@ -199,7 +199,7 @@ struct Loop {
   uint32_t condition = kNoSlot;   // cond before the first iteration
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: unused
   uint32_t continues = kNoSlot;   // the body's condition; kNoSlot: ignored
-  int64_t known_trips = -1;       // of a scan whose length is known at planning
+  int64_t known_iterations = -1;  // of a scan whose length is known at planning
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
@@ -226,11 +226,11 @@ struct PipelineStage {
 // (plan/pipelines.h).
 struct Pipeline {
   uint32_t first = 0, last = 0;         // instructions: kPipeline and kPipelineEnd
-  int64_t trips = 0, block = 0;         // iterations of each loop; iterations of a strip
+  int64_t iterations = 0, block = 0;    // iterations of each loop; iterations of a strip
   std::vector<uint32_t> before, after;  // instructions that run before and after all stages
   std::vector<PipelineStage> stages;    // in the order of the program
 
-  int64_t blocks() const { return (trips + block - 1) / block; }
+  int64_t blocks() const { return (iterations + block - 1) / block; }
 };
 
 struct Input {
@@ -284,7 +284,7 @@ std::string_view method_of(const Program& program, uint32_t pc);
 // Targets of jumps and branches.
 std::unordered_set<uint32_t> branch_targets(const Program& program);
 // Iterations of each execution of a loop, if known at planning; otherwise -1.
-int64_t planned_trips(const Program& program, const Loop& loop);
+int64_t planned_iterations(const Program& program, const Loop& loop);
 // The instruction's kernel; null for other instructions.
 inline const KernelCall* kernel_of(const Program& program, uint32_t pc) {
   const Instruction& in = program.code[pc];

@@ -25,7 +25,7 @@ enum class Role : uint8_t {
 };
 
 // When an instruction of a loop uses the slot.
-enum class When : uint8_t { kAtOnce, kBegin, kEachTrip, kBackEdge, kEnd };
+enum class When : uint8_t { kAtOnce, kBegin, kEachIteration, kBackEdge, kEnd };
 
 struct SlotUse {
   const char* name = "";
@@ -116,10 +116,10 @@ void describe(const Flag& flag, V&& v) {
 
 template <class V>
 void describe(const LoopState& state, uint32_t i, V&& v) {
-  const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip, grows] = state;
+  const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_iteration, grows] = state;
   v.slot({"initial state", i, initial, Role::kReads, When::kBegin});
-  v.slot({"state", i, in, Role::kCarries, When::kEachTrip});
-  v.slot({"next state", i, out, Role::kHandsOn, planned ? When::kEachTrip : When::kBackEdge});
+  v.slot({"state", i, in, Role::kCarries, When::kEachIteration});
+  v.slot({"next state", i, out, Role::kHandsOn, planned ? When::kEachIteration : When::kBackEdge});
   v.slot({"final state", i, final, Role::kWrites, When::kEnd});
   v.number("bytes", bytes);
   v.number("planned", planned);
@@ -129,7 +129,7 @@ template <class V>
 void describe(const ScanInput& scan, uint32_t i, V&& v) {
   const auto& [whole, element, planned, reverse, element_type, element_bytes] = scan;
   v.slot({"scan input", i, whole, Role::kReadsRows, When::kBegin});
-  v.slot({"scanned element", i, element, Role::kPoints, When::kEachTrip});
+  v.slot({"scanned element", i, element, Role::kPoints, When::kEachIteration});
   v.type("element type", element_type);
   v.number("planned", planned);
   v.number("reverse", reverse);
@@ -141,7 +141,7 @@ void describe(const ScanOutput& scan, uint32_t i, V&& v) {
   const auto& [element, whole, row, element_planned, whole_planned, reverse, element_type, element_bytes, empty] = scan;
   v.slot({"scan output", i, whole, Role::kWritesRows, When::kBegin});
   v.slot({"made element", i, element, Role::kReads, When::kBackEdge});
-  v.slot({"row", i, row, Role::kPoints, When::kEachTrip});
+  v.slot({"row", i, row, Role::kPoints, When::kEachIteration});
   v.type("element type", element_type);
   v.number("element planned", element_planned);
   v.number("whole planned", whole_planned);
@@ -176,14 +176,14 @@ void describe(const LoopStep& step, V&& v) {
 
 template <class V>
 void describe(const Loop& loop, V&& v) {
-  const auto& [node, is_scan, masked, trip_count, condition, counter, continues, known_trips, states, scan_inputs,
+  const auto& [node, is_scan, masked, trip_count, condition, counter, continues, known_iterations, states, scan_inputs,
                scan_outputs, first, last, in_loop, releases, step, schedule] = loop;
   v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
   v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
-  v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
+  v.slot({"counter", 0, counter, Role::kWrites, When::kEachIteration});
   v.slot({"continue condition", 0, continues, Role::kReads, When::kBackEdge});
   v.number("is scan", is_scan);
-  v.number("known iterations", known_trips);
+  v.number("known iterations", known_iterations);
   v.number("masked", masked);
   v.number("weight", schedule.weight);
   v.number("first", first);
@@ -205,11 +205,11 @@ void describe(const RowKernel& rows, V&& v) {
   for (uint32_t i = 0; i < operand_count; ++i) {
     const auto& [slot, row_bytes] = operands[i];
     if (i + 2 < operand_count) {
-      v.slot({"rows input", i, slot, Role::kReads, When::kEachTrip});
+      v.slot({"rows input", i, slot, Role::kReads, When::kEachIteration});
     } else if (i + 2 == operand_count) {
-      v.slot({"rows output", 0, slot, Role::kWrites, When::kEachTrip});
+      v.slot({"rows output", 0, slot, Role::kWrites, When::kEachIteration});
     } else {
-      v.slot({"rows scratch", 0, slot, Role::kScratch, When::kEachTrip});
+      v.slot({"rows scratch", 0, slot, Role::kScratch, When::kEachIteration});
     }
     v.number("row bytes", row_bytes);
   }
@@ -217,15 +217,15 @@ void describe(const RowKernel& rows, V&& v) {
 
 template <class V>
 void describe(const Strips& blocks, V&& v) {
-  const auto& [trips, kernels, inputs] = blocks;
-  v.number("trips", trips);
+  const auto& [iterations, kernels, inputs] = blocks;
+  v.number("iterations", iterations);
   for (const RowKernel& kernel : kernels) describe(kernel, v);
 }
 
 template <class V>
 void describe(const Pipeline& pipeline, V&& v) {
-  const auto& [first, last, trips, block, before, after, stages] = pipeline;
-  v.number("trips", trips);
+  const auto& [first, last, iterations, block, before, after, stages] = pipeline;
+  v.number("iterations", iterations);
   v.number("block", block);
   for (const PipelineStage& stage : stages) {
     for (const RowKernel& kernel : stage.kernels) describe(kernel, v);

@@ -44,7 +44,7 @@ class Blocker {
     const bool reverse = !loop.scan_inputs.empty() && loop.scan_inputs[0].reverse;
     const bool is_one_way = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
                                         [&](const ScanInput& s) { return s.reverse == reverse; });
-    return loop.known_trips > 1 && is_one_way && !(reverse && loop.masked);
+    return loop.known_iterations > 1 && is_one_way && !(reverse && loop.masked);
   }
 
   void count_uses() {
@@ -101,7 +101,7 @@ class Blocker {
     while (!makers.empty()) {
       const uint32_t at = makers.top();
       while (!makers.empty() && makers.top() == at) makers.pop();
-      const auto rows = joining(at, loop.known_trips, known);
+      const auto rows = joining(at, loop.known_iterations, known);
       if (!rows) continue;
       kernels.push_back(*rows);
       for (size_t i = 0; i + 1 < rows->operand_count; ++i) {
@@ -119,9 +119,9 @@ class Blocker {
            index != IndexOf::kPipelineOf;
   }
 
-  std::optional<RowKernel> joining(uint32_t at, int64_t trips, std::unordered_map<uint32_t, size_t>& known) const {
+  std::optional<RowKernel> joining(uint32_t at, int64_t iterations, std::unordered_map<uint32_t, size_t>& known) const {
     if (p_.code[at].code != OpCode::kKernel || !p_.node_of[at] || can_fail(*p_.node_of[at])) return {};
-    auto rows = rows_of_trips(p_, at, trips);
+    auto rows = rows_of_iterations(p_, at, iterations);
     if (!rows) return {};
     const size_t inputs = rows->operand_count - 1u;
     const uint32_t result = rows->operands[inputs].slot;
@@ -143,25 +143,25 @@ class Blocker {
     for (const RowKernel& kernel : kernels) {
       row_bytes += kernel.operands[kernel.operand_count - 1].row_bytes;
       weight_bytes += bytes_of_weights(kernel);
-      rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
+      rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_iterations);
     }
     if (rows == 0) return;  // an empty batch
     const size_t cache = caches().second;
     const int64_t least_rows = weight_bytes > cache / 2 ? costs::kLeastFarBlockRows : costs::kLeastBlockRows;
     const int64_t least = (least_rows + rows - 1) / rows;
     const size_t block_bytes = cache / costs::kBlocksInCache;
-    int64_t trips = std::max(static_cast<int64_t>(block_bytes / std::max<size_t>(row_bytes, 1)), least);
-    if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));
+    int64_t iterations = std::max(static_cast<int64_t>(block_bytes / std::max<size_t>(row_bytes, 1)), least);
+    if (p_.threads > 1) iterations = std::max(iterations, shared_iterations(kernels, loop.known_iterations, row_bytes));
     const bool is_large =
-        row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= costs::kLeastBlockedBytes / row_bytes;
-    if (!is_large || loop.known_trips < kLeastBlocks * trips) return;
-    const int64_t rest = (loop.known_trips - 1) % trips + 1;
+        row_bytes > 0 && static_cast<size_t>(loop.known_iterations) >= costs::kLeastBlockedBytes / row_bytes;
+    if (!is_large || loop.known_iterations < kLeastBlocks * iterations) return;
+    const int64_t rest = (loop.known_iterations - 1) % iterations + 1;
     for (RowKernel& kernel : kernels) {
-      if (!prepare_rows(p_, kernel, loop.known_trips, trips, rest, p_.threads)) return;
+      if (!prepare_rows(p_, kernel, loop.known_iterations, iterations, rest, p_.threads)) return;
     }
-    for (const RowKernel& kernel : kernels) take(kernel, index, trips);
+    for (const RowKernel& kernel : kernels) take(kernel, index, iterations);
     shrink(kernels);
-    loop.schedule.blocks = {trips, std::move(kernels), {}};
+    loop.schedule.blocks = {iterations, std::move(kernels), {}};
     for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
       if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.blocks.inputs.push_back(i);
     }
@@ -180,30 +180,30 @@ class Blocker {
   }
 
   // Iterations of a strip that gives all threads enough work; 0 if it would be too large for the cache.
-  int64_t shared_trips(const std::vector<RowKernel>& kernels, int64_t all_trips, size_t row_bytes) const {
+  int64_t shared_iterations(const std::vector<RowKernel>& kernels, int64_t all_iterations, size_t row_bytes) const {
     double flops = 0;  // operations of an iteration's products
     for (const RowKernel& kernel : kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
       if (node.op->elementwise) continue;
       const auto made = known_element_count(node.outputs[0]->type.shape);
       const Shape& rows = node.inputs[0]->type.shape;
-      flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());
+      flops += 2.0 * static_cast<double>(made / all_iterations) * static_cast<double>(rows[rows.size() - 1].value());
     }
-    const double trips = costs::kSharedBlockNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
-    return trips * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedBlockBytes)
-               ? static_cast<int64_t>(trips)
+    const double iterations = costs::kSharedBlockNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
+    return iterations * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedBlockBytes)
+               ? static_cast<int64_t>(iterations)
                : 0;
   }
 
   // Takes over the instruction, and shrinks its result's memory to a strip.
-  void take(const RowKernel& kernel, uint32_t index, int64_t trips) {
+  void take(const RowKernel& kernel, uint32_t index, int64_t iterations) {
     Instruction& in = p_.code[kernel.at];
     in.code = OpCode::kInStrips;
     in.index = index;
     const auto& [s, row_bytes] = kernel.operands[p_.node_of[kernel.at]->inputs.size()];
     Slot& slot = p_.slots[s];
-    slot.bytes = static_cast<size_t>(trips) * row_bytes;
-    slot.type.shape[0] = slot.type.shape[0].value() / p_.loops[index].known_trips * trips;
+    slot.bytes = static_cast<size_t>(iterations) * row_bytes;
+    slot.type.shape[0] = slot.type.shape[0].value() / p_.loops[index].known_iterations * iterations;
     shrunk_.insert(s);
   }
 

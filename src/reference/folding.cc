@@ -54,7 +54,7 @@ bool Folding::spend(double ns) {
 class Folding::Steps final : public Guard {
  public:
   explicit Steps(Folding& folding) : folding_(folding) {}
-  Status trip() override { return step(); }
+  Status iteration() override { return step(); }
   Status step() override { return folding_.spend(kStepNs) && !stop_requested() ? Status() : stopped(); }
 
  private:

@@ -32,7 +32,7 @@ Tensor empty_stack(const Type& element) {
   return make_tensor(type, dims);
 }
 
-// Copies `block` (the element of one iteration) to position `trip` along `axis` of `whole`, or back.
+// Copies `block` (the element of one iteration) to position `iteration` along `axis` of `whole`, or back.
 struct SliceCopy {
   int64_t outer = 1, length = 1, inner = 1;
 
@@ -42,8 +42,8 @@ struct SliceCopy {
     for (size_t i = static_cast<size_t>(axis) + 1; i < whole.size(); ++i) inner *= whole[i];
   }
   template <class Fn>
-  void each(int64_t trip, Fn&& copy) const {
-    for (int64_t o = 0; o < outer; ++o) copy((o * length + trip) * inner, o * inner, inner);
+  void each(int64_t iteration, Fn&& copy) const {
+    for (int64_t o = 0; o < outer; ++o) copy((o * length + iteration) * inner, o * inner, inner);
   }
 };
 
@@ -59,11 +59,11 @@ void copy_elements(const Tensor& from, int64_t from_index, Tensor& to, int64_t t
   }
 }
 
-Result<Tensor> take_slice(const Tensor& whole, int64_t axis, int64_t trip) {
+Result<Tensor> take_slice(const Tensor& whole, int64_t axis, int64_t iteration) {
   Dims dims = whole.dims();
   dims.erase(static_cast<size_t>(axis));
   TREADLE_ASSIGN(Tensor slice, Tensor::allocate(whole.type(), dims));
-  SliceCopy(whole.dims(), axis).each(trip, [&](int64_t whole_index, int64_t slice_index, int64_t count) {
+  SliceCopy(whole.dims(), axis).each(iteration, [&](int64_t whole_index, int64_t slice_index, int64_t count) {
     copy_elements(whole, whole_index, slice, slice_index, count);
   });
   return slice;
@@ -142,9 +142,9 @@ class Walker {
 
   static bool is_lowered(const ir::Node& node) { return !node.regions.empty() && node.op->lowers(*node.version); }
 
-  static Status in_trip(Status s, int64_t trip) {
+  static Status in_iteration(Status s, int64_t iteration) {
     const char* colon = s.place().empty() ? "" : ":";
-    return std::move(s).in(fmt::format("body, iteration {}{}", trip, colon));
+    return std::move(s).in(fmt::format("body, iteration {}{}", iteration, colon));
   }
 
   std::vector<AnyValue> gather_inputs(const ir::Node& node) {
@@ -233,13 +233,13 @@ class Walker {
   Status run_loop(const ir::Node& node) {
     const InLoop here(guard_);
     TREADLE_ASSIGN(const LoopView loop, LoopView::read(node));
-    int64_t trips = INT64_MAX;
+    int64_t iterations = INT64_MAX;
     if (loop.trip_count()) {
       const AnyValue& m = get(loop.trip_count());
       if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
         return error(Code::kRuntime, "M is {}, expected one int64", m.type().to_string());
       }
-      trips = *m.tensor().data<int64_t>();
+      iterations = *m.tensor().data<int64_t>();
     }
     bool continues = true;
     if (loop.condition()) {
@@ -247,9 +247,9 @@ class Walker {
     }
     std::vector<AnyValue> state = initial_states(loop);
     Stacks stacks{std::vector<std::vector<Tensor>>(loop.scan_outputs())};
-    for (int64_t trip = 0; trip < trips && continues; ++trip) {
-      Status s = run_loop_trip(loop, trip, state, stacks, continues);
-      if (!s.ok()) return in_trip(std::move(s), trip);
+    for (int64_t iteration = 0; iteration < iterations && continues; ++iteration) {
+      Status s = run_loop_iteration(loop, iteration, state, stacks, continues);
+      if (!s.ok()) return in_iteration(std::move(s), iteration);
     }
     return finish(loop, state, stacks);
   }
@@ -280,10 +280,10 @@ class Walker {
     return AnyValue(Optional{std::move(type), std::make_shared<const AnyValue>(std::move(value))});
   }
 
-  Status run_loop_trip(const LoopView& loop, int64_t trip, std::vector<AnyValue>& state, Stacks& stacks,
-                       bool& continues) {
-    if (guard_) TREADLE_TRY(guard_->trip());
-    set(loop.counter(), AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trip)));
+  Status run_loop_iteration(const LoopView& loop, int64_t iteration, std::vector<AnyValue>& state, Stacks& stacks,
+                            bool& continues) {
+    if (guard_) TREADLE_TRY(guard_->iteration());
+    set(loop.counter(), AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iteration)));
     set(loop.condition_before(), AnyValue(Tensor::scalar<bool>(ElementType::kBool, continues)));
     for (size_t i = 0; i < state.size(); ++i) {
       const ir::Value* in = loop.state(i).before;
@@ -316,33 +316,33 @@ class Walker {
       sources.push_back(v.tensor());
     }
     Stacks stacks{std::vector<std::vector<Tensor>>(scan.scan_outputs())};
-    for (int64_t trip = 0; trip < length; ++trip) {
+    for (int64_t iteration = 0; iteration < length; ++iteration) {
       for (size_t i = 0; i < sources.size(); ++i) {
         const LoopView::ScanInput in = scan.scan_input(i);
-        TREADLE_ASSIGN(Tensor slice, take_slice(sources[i], axes[i], in.reverse ? length - 1 - trip : trip));
+        TREADLE_ASSIGN(Tensor slice, take_slice(sources[i], axes[i], in.reverse ? length - 1 - iteration : iteration));
         set(in.element, AnyValue(std::move(slice)));
       }
-      Status s = run_scan_trip(scan, state);
-      if (!s.ok()) return in_trip(std::move(s), trip);
-      TREADLE_TRY(hand_over(scan, trip, state));
+      Status s = run_scan_iteration(scan, state);
+      if (!s.ok()) return in_iteration(std::move(s), iteration);
+      TREADLE_TRY(hand_over(scan, iteration, state));
       s = push_rows(scan, stacks);
-      if (!s.ok()) return in_trip(std::move(s), trip);
+      if (!s.ok()) return in_iteration(std::move(s), iteration);
     }
     return finish(scan, state, stacks);
   }
 
-  Status run_scan_trip(const LoopView& scan, const std::vector<AnyValue>& state) {
-    if (guard_) TREADLE_TRY(guard_->trip());
+  Status run_scan_iteration(const LoopView& scan, const std::vector<AnyValue>& state) {
+    if (guard_) TREADLE_TRY(guard_->iteration());
     for (size_t i = 0; i < state.size(); ++i) set(scan.state(i).before, state[i]);
     return run(scan.body());
   }
 
-  Status hand_over(const LoopView& scan, int64_t trip, std::vector<AnyValue>& state) {
+  Status hand_over(const LoopView& scan, int64_t iteration, std::vector<AnyValue>& state) {
     for (size_t i = 0; i < state.size(); ++i) {
       const AnyValue& next = get(scan.state(i).after);
       if (!next.is_tensor() || !state[i].is_tensor() || !(next.tensor().dims() == state[i].tensor().dims()) ||
           next.tensor().type() != state[i].tensor().type()) {
-        return changed_state(Code::kRuntime, i, trip, state[i].type(), next.type());
+        return changed_state(Code::kRuntime, i, iteration, state[i].type(), next.type());
       }
       state[i] = next;
     }

@@ -21,8 +21,8 @@ class Guard {
  public:
   // How many loops are around the node that runs.
   int loops = 0;
-  virtual Status trip() = 0;  // called before each iteration of any loop
-  virtual Status step() = 0;  // called before each node
+  virtual Status iteration() = 0;  // called before each iteration of any loop
+  virtual Status step() = 0;       // called before each node
 
  protected:
   ~Guard() = default;

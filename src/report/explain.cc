@@ -70,9 +70,9 @@ class Explainer {
     report.node = loop.node->name;
     report.op = loop.node->op->name;
     report.parent = parent(index);
-    report.trips = plan::planned_trips(p_, loop);
-    if (report.trips < 0 && measured_) {
-      report.trips = static_cast<int64_t>(std::lround(measured_->iterations_each_time(index)));
+    report.iterations = plan::planned_iterations(p_, loop);
+    if (report.iterations < 0 && measured_) {
+      report.iterations = static_cast<int64_t>(std::lround(measured_->iterations_each_time(index)));
     }
     report.states = loop.states.size();
     report.scan_inputs = loop.scan_inputs.size();
@@ -83,7 +83,7 @@ class Explainer {
     }
     collect_rewrites(report);
     find_pipeline(index, report);
-    report.block_trips = loop.schedule.blocks.trips;
+    report.block_iterations = loop.schedule.blocks.iterations;
     for (const plan::RowKernel& kernel : loop.schedule.blocks.kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
       report.blocked.push_back({std::string(node.name), node.op->name, {}});
@@ -97,7 +97,7 @@ class Explainer {
     for (const plan::Pipeline& pipeline : p_.pipelines) {
       const auto is_this = [&](const plan::PipelineStage& stage) { return stage.loop == index; };
       if (std::none_of(pipeline.stages.begin(), pipeline.stages.end(), is_this)) continue;
-      report.beside_trips = pipeline.block;
+      report.beside_iterations = pipeline.block;
       for (const plan::PipelineStage& stage : pipeline.stages) {
         if (stage.loop != index && stage.loop != plan::PipelineStage::kNoLoop) {
           report.beside.emplace_back(p_.loops[stage.loop].node->name);

@@ -20,17 +20,17 @@ struct NodeRemark {
 };
 
 struct LoopReport {
-  std::string node, op;  // "/decoder/Loop_3", "Loop"
-  int parent = -1;       // index of the enclosing loop in the list
-  int64_t trips = -1;    // -1: unknown, and no run was made; with inputs, the average over the runs
+  std::string node, op;     // "/decoder/Loop_3", "Loop"
+  int parent = -1;          // index of the enclosing loop in the list
+  int64_t iterations = -1;  // -1: unknown, and no run was made; with inputs, the average over the runs
   size_t states = 0, scan_inputs = 0, scan_outputs = 0;
   size_t state_bytes = 0;           // of states with planned sizes
   size_t unsized_states = 0;        // number of other states
   std::vector<std::string> beside;  // loops that can run at the same time (plan/pipelines.h)
-  int64_t beside_trips = 0;         // iterations per strip then
+  int64_t beside_iterations = 0;    // iterations per strip then
   std::vector<NodeRemark> blocked;  // nodes that run in front of the loop, for one strip of its iterations
                                     // (plan/strip_mining.h)
-  int64_t block_trips = 0;          // iterations per strip; 0: no strips
+  int64_t block_iterations = 0;     // iterations per strip; 0: no strips
 
   std::vector<opt::Remark> rewrites;  // in the order in which they were made
 

@@ -124,9 +124,9 @@ class TextWriter {
 
   void write(const LoopReport& loop) {
     indent_ = std::string(2 * depth(loop), ' ');
-    const std::string trips =
-        loop.trips < 0 ? "iterations as the run decides" : fmt::format("{} iterations", loop.trips);
-    text_ += fmt::format("\n{}{} ({}), {}\n", indent_, loop.node, loop.op, trips);
+    const std::string iterations =
+        loop.iterations < 0 ? "iterations as the run decides" : fmt::format("{} iterations", loop.iterations);
+    text_ += fmt::format("\n{}{} ({}), {}\n", indent_, loop.node, loop.op, iterations);
     indent_ += "  ";
     line("tier", tier_text(loop));
     if (!loop.why_not_native.empty()) line("not native", loop.why_not_native);
@@ -136,20 +136,20 @@ class TextWriter {
                      count_text(loop.scan_inputs, "scan input"), count_text(loop.scan_outputs, "scan output")));
     if (!loop.beside.empty()) {
       line("beside", fmt::format("{}, in blocks of {} iterations, where that is measured to be faster",
-                                 fmt::join(loop.beside, ", "), loop.beside_trips));
+                                 fmt::join(loop.beside, ", "), loop.beside_iterations));
     }
     for (const NodeRemark& node : loop.blocked) {
       line(&node == loop.blocked.data() ? "in blocks" : "",
-           fmt::format("{} ({}): runs for {} iterations at a time", node.node, node.op, loop.block_trips));
+           fmt::format("{} ({}): runs for {} iterations at a time", node.node, node.op, loop.block_iterations));
     }
-    write_trip(loop);
+    write_iteration(loop);
     write_rewrites(loop);
     write_remarks("calls", loop.calls);
     write_remarks("in the way", loop.obstacles);
     indent_.clear();
   }
 
-  void write_trip(const LoopReport& loop) {
+  void write_iteration(const LoopReport& loop) {
     line("an iteration",
          fmt::format("{}, {}; touches {}{}", count_text(loop.operations, "operation"),
                      count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
@@ -235,14 +235,14 @@ std::string json_of(const LoopReport& loop) {
   JsonObject json;
   json.text("node", loop.node).text("op", loop.op);
   json.raw("parent", loop.parent < 0 ? "null" : std::to_string(loop.parent));
-  json.raw("trips", loop.trips < 0 ? "null" : std::to_string(loop.trips));
+  json.raw("iterations", loop.iterations < 0 ? "null" : std::to_string(loop.iterations));
   json.integer("states", loop.states).integer("scan_inputs", loop.scan_inputs);
   json.integer("scan_outputs", loop.scan_outputs).integer("state_bytes", loop.state_bytes);
   json.integer("unsized_states", loop.unsized_states);
   std::vector<std::string> beside;
   for (const std::string& other : loop.beside) beside.push_back(JsonObject().text("node", other).str());
-  json.raw("beside", json_array(beside)).integer("beside_trips", loop.beside_trips);
-  json.raw("in_blocks", json_of(loop.blocked, "remark")).integer("block_trips", loop.block_trips);
+  json.raw("beside", json_array(beside)).integer("beside_iterations", loop.beside_iterations);
+  json.raw("in_blocks", json_of(loop.blocked, "remark")).integer("block_iterations", loop.block_iterations);
   json.raw("rewrites", json_of(loop.rewrites));
   json.text("tier", name(loop.tier));
   json.boolean("compiled", loop.native.compiled).boolean("from_cache", loop.native.from_cache);
@@ -250,11 +250,11 @@ std::string json_of(const LoopReport& loop) {
   json.text("why_not_native", loop.why_not_native).text("cache_problem", loop.native.cache_why);
   json.integer("operations", loop.operations).raw("calls", json_of(loop.calls, "why"));
   json.raw("obstacles", json_of(loop.obstacles, "why"));
-  json.number("flops_per_trip", loop.flops).number("bytes_per_trip", loop.bytes);
-  json.number("traffic_per_trip", loop.traffic).boolean("is_complete", loop.is_complete);
+  json.number("flops_per_iteration", loop.flops).number("bytes_per_iteration", loop.bytes);
+  json.number("traffic_per_iteration", loop.traffic).boolean("is_complete", loop.is_complete);
   json.raw("unsized", json_of(loop.unsized, "remark")).raw("not_in_roof", json_of(loop.unroofed, "remark"));
-  json.number("estimated_ns_per_trip", loop.estimated_ns).number("measured_ns_per_trip", loop.measured_ns);
-  json.number("roof_ns_per_trip", loop.roof_ns).number("outside_ns_per_trip", loop.outside_ns);
+  json.number("estimated_ns_per_iteration", loop.estimated_ns).number("measured_ns_per_iteration", loop.measured_ns);
+  json.number("roof_ns_per_iteration", loop.roof_ns).number("outside_ns_per_iteration", loop.outside_ns);
   const std::string_view bound = loop.bound == LoopReport::Bound::kStates ? "states" : name(loop.bound);
   json.raw("bound_by", loop.unroofed.empty() && loop.is_complete ? json_text(bound) : "null");
   return json.str();

@@ -14,11 +14,11 @@ namespace {
 
 // Native code does not count iterations of an inner loop of planned length: the loop always makes all of them.
 bool is_planned(const plan::Loop& loop) {
-  return loop.in_loop && loop.is_scan && loop.known_trips >= 0;
+  return loop.in_loop && loop.is_scan && loop.known_iterations >= 0;
 }
 
 std::string count_text(const plan::Loop& loop, const LoopCount& count) {
-  if (is_planned(loop)) return fmt::format("{} iterations each time", loop.known_trips);
+  if (is_planned(loop)) return fmt::format("{} iterations each time", loop.known_iterations);
   std::string all = fmt::format("{} iteration{}", count.iterations, count.iterations == 1 ? "" : "s");
   if (count.times == 1) return all;
   if (count.times == 0) return "did not run";
@@ -27,7 +27,7 @@ std::string count_text(const plan::Loop& loop, const LoopCount& count) {
 }
 
 bool is_idle(const plan::Loop& loop, const LoopCount& count) {
-  return is_planned(loop) ? loop.known_trips == 0 : count.iterations == 0;
+  return is_planned(loop) ? loop.known_iterations == 0 : count.iterations == 0;
 }
 
 std::string json_of(const plan::Loop& loop, const LoopCount& count, int parent) {
@@ -35,7 +35,7 @@ std::string json_of(const plan::Loop& loop, const LoopCount& count, int parent) 
   json.text("node", loop.node->name).text("op", loop.node->op->name);
   json.raw("parent", parent < 0 ? "null" : std::to_string(parent));
   if (is_planned(loop)) {
-    json.integer("iterations_each_time", loop.known_trips);
+    json.integer("iterations_each_time", loop.known_iterations);
   } else {
     json.integer("times", count.times).integer("iterations", count.iterations);
   }

@@ -106,7 +106,7 @@ class Body {
   void run() {
     for (const BodyPart& part : plan::parts_of_body(p_, loop_)) {
       if (part.kind == BodyPart::Kind::kLoop) {
-        add_inner(others_[part.loop], inner_trips(part.loop));
+        add_inner(others_[part.loop], inner_iterations(part.loop));
       } else {
         add(part);
       }
@@ -202,27 +202,27 @@ class Body {
 
   // Nodes that rewriting has moved out of the loop keep their names. Their time is divided by the number of iterations.
   void add_outside() {
-    const auto trips = static_cast<double>(measured_ ? measured_->iterations(index_) : report_.trips);
-    if (trips <= 0) return;
+    const auto iterations = static_cast<double>(measured_ ? measured_->iterations(index_) : report_.iterations);
+    if (iterations <= 0) return;
     const std::string prefix = std::string(loop_.node->name) + ":";
     const std::vector<int> loops = run::innermost_loops(p_);
     for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
       const ir::Node* node = p_.node_of[pc];
       if (loops[pc] >= 0 || !is_timed_alone(p_.code[pc].code) || !node) continue;
-      if (std::string_view(node->name).starts_with(prefix)) add_outside(pc, trips);
+      if (std::string_view(node->name).starts_with(prefix)) add_outside(pc, iterations);
     }
   }
 
-  void add_outside(uint32_t pc, double trips) {
+  void add_outside(uint32_t pc, double iterations) {
     const Work work = work_at(pc, plan::elementwise_code(p_, pc));
     const double estimate = costs::kKernelNs + work_ns(roof_, work) / costs::kReachedShare;
-    const double takes = (measured_ ? measured_->total_ns(pc) : estimate) / trips;
+    const double takes = (measured_ ? measured_->total_ns(pc) : estimate) / iterations;
     if (plan::is_dynamic(p_.code[pc].code)) leave_out(pc);
     if (measured_) report_.measured_ns += takes;
     report_.estimated_ns += takes;
     report_.outside_ns += takes;
     // The speed of memory bounds only nodes whose operands are not in cache: the measured time is an upper bound.
-    report_.roof_ns += std::min(work_ns(roof_, work) / trips, takes);
+    report_.roof_ns += std::min(work_ns(roof_, work) / iterations, takes);
     ++report_.outside;
   }
 
@@ -343,23 +343,23 @@ class Body {
   }
 
   // Iterations of an inner loop per iteration of the loop around it; -1 if unknown.
-  double inner_trips(uint32_t inner) const {
-    if (!measured_ || measured_->iterations(index_) == 0) return static_cast<double>(others_[inner].trips);
+  double inner_iterations(uint32_t inner) const {
+    if (!measured_ || measured_->iterations(index_) == 0) return static_cast<double>(others_[inner].iterations);
     return static_cast<double>(measured_->iterations(inner)) / static_cast<double>(measured_->iterations(index_));
   }
 
-  void add_inner(const LoopReport& of, double known_trips) {
-    const double trips = known_trips < 0 ? 1 : known_trips;
-    report_.flops += trips * of.flops;
-    report_.traffic += trips * of.traffic;
+  void add_inner(const LoopReport& of, double known_iterations) {
+    const double iterations = known_iterations < 0 ? 1 : known_iterations;
+    report_.flops += iterations * of.flops;
+    report_.traffic += iterations * of.traffic;
     report_.bytes += of.bytes;
-    report_.estimated_ns += trips * of.estimated_ns;
-    report_.measured_ns += trips * of.measured_ns;
-    report_.roof_ns += trips * of.roof_ns;
-    report_.is_complete &= of.is_complete && known_trips >= 0;
+    report_.estimated_ns += iterations * of.estimated_ns;
+    report_.measured_ns += iterations * of.measured_ns;
+    report_.roof_ns += iterations * of.roof_ns;
+    report_.is_complete &= of.is_complete && known_iterations >= 0;
     report_.unsized.insert(report_.unsized.end(), of.unsized.begin(), of.unsized.end());
     report_.unroofed.insert(report_.unroofed.end(), of.unroofed.begin(), of.unroofed.end());
-    if (known_trips < 0) report_.unsized.push_back({of.node, of.op, {}});
+    if (known_iterations < 0) report_.unsized.push_back({of.node, of.op, {}});
   }
 
   const Program& p_;

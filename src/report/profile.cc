@@ -37,7 +37,7 @@ class TraceWriter {
   void end_all(int64_t at_ns) {
     while (depth_ > 0) end(at_ns);
   }
-  void node(uint32_t pc, int64_t trip, int64_t at_ns, int64_t ns) {
+  void node(uint32_t pc, int64_t iteration, int64_t at_ns, int64_t ns) {
     JsonObject arguments;
     if (const auto nodes = plan::nodes_of(p_, pc); nodes.size() > 1) {
       std::vector<std::string> names;
@@ -46,7 +46,7 @@ class TraceWriter {
     } else {
       arguments.text("node", p_.node_of[pc]->name);
     }
-    if (trip >= 0) arguments.integer("iteration", trip);
+    if (iteration >= 0) arguments.integer("iteration", iteration);
     events_.push_back(event("X", at_ns)
                           .number("dur", microseconds(ns))
                           .text("name", plan::op_names(p_, pc))
@@ -198,7 +198,7 @@ std::string to_trace(const Profile& profile) {
       case OpCode::kLoopNext:
       case OpCode::kLoopNextSimple:
         trace.end(end);
-        if (!goes_on) trace.begin(fmt::format("iteration {}", e.trip + 1), "iteration", end);
+        if (!goes_on) trace.begin(fmt::format("iteration {}", e.iteration + 1), "iteration", end);
         break;
       case OpCode::kLoopEnd:
         trace.end(end);
@@ -207,7 +207,7 @@ std::string to_trace(const Profile& profile) {
         trace.end_all(end);
         break;
       default:
-        if (is_timed_alone(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.trip, e.start_ns, e.ns);
+        if (is_timed_alone(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.iteration, e.start_ns, e.ns);
     }
   }
   if (!events.empty()) trace.end_all(events.back().start_ns + events.back().ns);

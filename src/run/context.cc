@@ -16,21 +16,22 @@ constexpr size_t kKeptBytes = 64 << 10;  // per unrequested output that a run wr
 
 }  // namespace
 
-Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip)
+Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native,
+                 int64_t native_iteration)
     : program_(std::move(program)),
       frame_(*program_, memory_),
       polls_(*program_),
       dynamic_(*program_, frame_, memory_, polls_),
       loops_(*program_, frame_, memory_, polls_),
-      trips_(*program_, frame_, polls_, loops_, dynamic_, std::move(native), native_trip),
-      pipelines_(*program_, frame_, polls_, loops_, trips_),
+      runner_(*program_, frame_, polls_, loops_, dynamic_, std::move(native), native_iteration),
+      pipelines_(*program_, frame_, polls_, loops_, runner_),
       unwanted_(program_->outputs.size()) {}
 
 Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
   profile_ = options.profile;
   iterations_ = options.iterations;
   loops_.begin_run();
-  trips_.begin_run(profile_);
+  runner_.begin_run(profile_);
   TREADLE_TRY(memory_.begin(options.memory_limit, program_->arena_bytes, frame_.arena_bytes()));
   TREADLE_TRY(frame_.need_arena());
   polls_.begin(options, since);
@@ -148,7 +149,7 @@ Status Context::place_error(Status status, uint32_t pc) const {
     const plan::Loop& loop = program_->loops[i];
     if (pc <= loop.first || pc >= loop.last || !loops_[i].active) continue;
     add(*loop.node, " ");
-    place += fmt::format("body, iteration {}: ", loops_[i].trip);
+    place += fmt::format("body, iteration {}: ", loops_[i].iteration);
     around = loop.node;
   }
   if (const ir::Node* node = program_->node_of[pc]) add(*node, "");

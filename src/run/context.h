@@ -12,7 +12,7 @@ namespace treadle::run {
 class Context {
  public:
   explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
-                   int64_t native_trip = 0);
+                   int64_t native_iteration = 0);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -48,9 +48,9 @@ class Context {
   template <bool kProfiled>
   Status enter_loop(const plan::Instruction*& in);
   template <bool kProfiled>
-  Status end_trip(const plan::Instruction*& in);
+  Status end_iteration(const plan::Instruction*& in);
   template <bool kProfiled>
-  Status end_simple_trip(const plan::Instruction*& in, const plan::Instruction* body);
+  Status end_simple_iteration(const plan::Instruction*& in, const plan::Instruction* body);
   Status leave_loop(const plan::Instruction*& in);
   template <bool kProfiled>
   Status offer_pipeline(const plan::Instruction*& in);
@@ -62,7 +62,7 @@ class Context {
   Polls polls_;
   DynamicNodes dynamic_;
   Loops loops_;
-  Trips trips_;
+  LoopRunner runner_;
   Pipelines pipelines_;
   std::vector<AnyValue> unwanted_;  // by output: memory for outputs that a run writes though the caller did not ask for
                                     // them

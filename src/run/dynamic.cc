@@ -342,7 +342,7 @@ namespace {
 class LimitsGuard final : public reference::Guard {
  public:
   explicit LimitsGuard(Polls& polls) : polls_(polls) {}
-  Status trip() override { return polls_.look(); }
+  Status iteration() override { return polls_.look(); }
   Status step() override { return polls_.look(); }
 
  private:

@@ -1,6 +1,6 @@
 // The interpreter runs one instruction after the other. With a profile, it runs and reports each instruction by itself.
-// Without one, loops may run many iterations per instruction (trips.cc, native code), and a pipeline may stand for the
-// instructions that follow it.
+// Without one, loops may run many iterations per instruction (iterations.cc, native code), and a pipeline may stand for
+// the instructions that follow it.
 #include "run/context.h"
 #include "run/profile.h"
 
@@ -31,7 +31,7 @@ Status Context::interpret() {
   };
   for (;;) {
     if (kProfiled && in->code != OpCode::kInStrips) {
-      profile_->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
+      profile_->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].iteration; });
     }
     Status status;
     switch (in->code) {
@@ -57,10 +57,10 @@ Status Context::interpret() {
         status = apart(&Context::enter_loop<kProfiled>);
         break;
       case OpCode::kLoopNext:
-        status = apart(&Context::end_trip<kProfiled>);
+        status = apart(&Context::end_iteration<kProfiled>);
         break;
       case OpCode::kLoopNextSimple:
-        status = end_simple_trip<kProfiled>(in, code + in->target);
+        status = end_simple_iteration<kProfiled>(in, code + in->target);
         if (status.ok()) continue;
         break;
       case OpCode::kLoopEnd:
@@ -123,52 +123,53 @@ template <bool kProfiled>
 Status Context::enter_loop(const Instruction*& in) {
   const uint32_t index = in->index;
   bool runs = false;
-  TREADLE_TRY(trips_.begin_loop(index, runs));
+  TREADLE_TRY(runner_.begin_loop(index, runs));
   in = runs ? in + 1 : target_of(*in);
   if (kProfiled || !runs) return {};
-  TREADLE_TRY(trips_.request_native(index, in));
-  return trips_.run(index, polls_.budget(), in);
+  TREADLE_TRY(runner_.request_native(index, in));
+  return runner_.run(index, polls_.budget(), in);
 }
 
 template <bool kProfiled>
-Status Context::end_trip(const Instruction*& in) {
+Status Context::end_iteration(const Instruction*& in) {
   const uint32_t index = in->index;
   bool again = false;
-  TREADLE_TRY(trips_.take_edge(index, again));
+  TREADLE_TRY(runner_.take_edge(index, again));
   in = again ? target_of(*in) : in + 1;
-  if (kProfiled || !again || !trips_.switches_to_native(index, polls_.budget().units)) return {};
-  return trips_.run(index, polls_.budget(), in);
+  if (kProfiled || !again || !runner_.switches_to_native(index, polls_.budget().units)) return {};
+  return runner_.run(index, polls_.budget(), in);
 }
 
 template <bool kProfiled>
-TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instruction* body) {
+TREADLE_STEP Status Context::end_simple_iteration(const Instruction*& in, const Instruction* body) {
   const uint32_t index = in->index;
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
   Budget& budget = polls_.budget();
   const bool continues = take_simple_edge(loop, at, frame_.slots());
-  const bool is_granted = budget.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
-  if (continues && is_granted) {  // as Trips::next if the iteration neither polls, starts a strip nor needs room for
-                                  // rows
-    ++budget.trips;
+  const bool is_granted =
+      budget.units >= loop.schedule.weight && at.iteration < std::min(at.iterations, at.row_capacity);
+  if (continues && is_granted) {  // as LoopRunner::next if the iteration neither polls, starts a strip nor needs room
+                                  // for rows
+    ++budget.iterations;
     budget.units -= loop.schedule.weight;
-  } else if (continues && loops_.has_trip(index)) {
-    TREADLE_TRY(trips_.next(index, budget));
+  } else if (continues && loops_.has_iteration(index)) {
+    TREADLE_TRY(runner_.next(index, budget));
   } else {
     ++in;
     return {};
   }
   in = body;
-  if (kProfiled || !trips_.switches_to_native(index, budget.units)) return {};
+  if (kProfiled || !runner_.switches_to_native(index, budget.units)) return {};
   const Instruction* next = in;
-  Status status = trips_.run(index, budget, next);
+  Status status = runner_.run(index, budget, next);
   in = next;
   return status;
 }
 
 Status Context::leave_loop(const Instruction*& in) {
-  trips_.count_lost(in->index);
-  TREADLE_TRY(trips_.end_loop(in->index));
+  runner_.count_lost(in->index);
+  TREADLE_TRY(runner_.end_loop(in->index));
   ++in;
   return {};
 }

@@ -42,7 +42,7 @@ bool fits(const Type& type, const Dims& dims) {
 
 // Zeroes the rows of iterations that a mask leaves out.
 void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
-  const auto ran = static_cast<size_t>(at.trips), all = static_cast<size_t>(at.rows);
+  const auto ran = static_cast<size_t>(at.iterations), all = static_cast<size_t>(at.rows);
   if (ran < all && row_bytes > 0) std::memset(whole + ran * row_bytes, 0, (all - ran) * row_bytes);
 }
 
@@ -57,7 +57,7 @@ Loops::Loops(const plan::Program& program, Frame& frame, RunMemory& memory, Poll
 void Loops::begin_run() {
   for (LoopPosition& at : positions_) {
     at.active = false;
-    at.times_ended = at.trips_ended = 0;
+    at.times_ended = at.iterations_ended = 0;
   }
   misplanned_ = false;
 }
@@ -66,7 +66,7 @@ std::vector<LoopCount> Loops::counts() const {
   std::vector<LoopCount> counts;
   for (const LoopPosition& at : positions_) {
     const bool runs = at.active;
-    counts.push_back({at.times_ended + (runs ? 1 : 0), at.trips_ended + (runs ? at.trip : 0)});
+    counts.push_back({at.times_ended + (runs ? 1 : 0), at.iterations_ended + (runs ? at.iteration : 0)});
   }
   return counts;
 }
@@ -74,7 +74,7 @@ std::vector<LoopCount> Loops::counts() const {
 // Adds the iterations of a loop that has ended to its counts.
 void Loops::count(LoopPosition& at) {
   ++at.times_ended;
-  at.trips_ended += at.trip;
+  at.iterations_ended += at.iteration;
 }
 
 void Loops::abandon() {
@@ -85,11 +85,12 @@ void Loops::abandon() {
   }
 }
 
-// --- how many trips --------------------------------------------------------------------------------------------------
+// --- how many iterations
+// --------------------------------------------------------------------------------------------------
 
-Status Loops::count_scan_trips(const Loop& loop, LoopPosition& at) {
-  at.trips = loop.known_trips;
-  at.trips_known = true;
+Status Loops::count_scan_iterations(const Loop& loop, LoopPosition& at) {
+  at.iterations = loop.known_iterations;
+  at.iterations_known = true;
   for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
     const uint32_t s = loop.scan_inputs[i].whole;
     if (!frame_.is_handle(s)) continue;
@@ -99,18 +100,18 @@ Status Loops::count_scan_trips(const Loop& loop, LoopPosition& at) {
                    v.type().to_string());
     }
     const int64_t length = v.tensor().dims()[0];
-    if (at.trips >= 0 && at.trips != length) return check_lengths(loop);
-    at.trips = length;
+    if (at.iterations >= 0 && at.iterations != length) return check_lengths(loop);
+    at.iterations = length;
   }
-  at.rows = at.trips;
-  if (loop.masked && at.trips > 1) at.trips = count_masked_trips(loop.scan_inputs[0], at.trips);
+  at.rows = at.iterations;
+  if (loop.masked && at.iterations > 1) at.iterations = count_masked_iterations(loop.scan_inputs[0], at.iterations);
   return {};
 }
 
-Status Loops::count_trips(const Loop& loop, LoopPosition& at) {
-  if (loop.is_scan) return count_scan_trips(loop, at);
-  at.trips = INT64_MAX;
-  at.trips_known = loop.trip_count != plan::kNoSlot && loop.continues == plan::kNoSlot;
+Status Loops::count_iterations(const Loop& loop, LoopPosition& at) {
+  if (loop.is_scan) return count_scan_iterations(loop, at);
+  at.iterations = INT64_MAX;
+  at.iterations_known = loop.trip_count != plan::kNoSlot && loop.continues == plan::kNoSlot;
   if (loop.trip_count != plan::kNoSlot) {
     if (frame_.is_handle(loop.trip_count)) {
       const AnyValue& m = frame_.handle(loop.trip_count);
@@ -118,14 +119,14 @@ Status Loops::count_trips(const Loop& loop, LoopPosition& at) {
         return error(Code::kRuntime, "M is {}, expected one int64", m.type().to_string());
       }
     }
-    at.trips = *static_cast<const int64_t*>(frame_.address(loop.trip_count));
+    at.iterations = *static_cast<const int64_t*>(frame_.address(loop.trip_count));
   }
   if (loop.condition != plan::kNoSlot) {
     bool condition = false;
     TREADLE_TRY(frame_.read_flag(loop.condition, "cond", condition));
-    if (!condition) at.trips = 0;
+    if (!condition) at.iterations = 0;
   }
-  at.trips = at.rows = std::max<int64_t>(at.trips, 0);
+  at.iterations = at.rows = std::max<int64_t>(at.iterations, 0);
   return {};
 }
 
@@ -145,7 +146,7 @@ Status Loops::check_lengths(const Loop& loop) const {
 
 // The number of iterations up to the last one whose mask is not all false. At least one, which determines the sizes of
 // rows.
-int64_t Loops::count_masked_trips(const ScanInput& mask, int64_t length) const {
+int64_t Loops::count_masked_iterations(const ScanInput& mask, int64_t length) const {
   const bool* within = static_cast<const bool*>(frame_.address(mask.whole));
   const int64_t count = frame_.is_handle(mask.whole) ? frame_.handle(mask.whole).tensor().element_count()
                                                      : known_element_count(program_.slots[mask.whole].type.shape);
@@ -160,11 +161,11 @@ Status Loops::begin(uint32_t index, bool& runs) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
   TREADLE_TRY(enter(index));
-  at.all_trips = at.trips;
+  at.all_iterations = at.iterations;
   polls_.progress().begin(loop, at);
-  runs = at.trips > 0;
+  runs = at.iterations > 0;
   if (!runs) return {};
-  TREADLE_TRY(polls_.count_trip(loop.schedule.weight, polls_.budget()));
+  TREADLE_TRY(polls_.count_iteration(loop.schedule.weight, polls_.budget()));
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(frame_.address(loop.counter)) = 0;
   at.active = true;
@@ -180,8 +181,8 @@ Status Loops::begin_stage(uint32_t index) {
 Status Loops::enter(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
-  at.trip = at.counted = 0;
-  TREADLE_TRY(count_trips(loop, at));
+  at.iteration = at.counted = 0;
+  TREADLE_TRY(count_iterations(loop, at));
   TREADLE_TRY(begin_states(loop));
   return begin_outputs(index);
 }
@@ -222,13 +223,14 @@ Status Loops::begin_outputs(uint32_t index) {
     if (!scan.whole_planned) continue;
     auto* row = static_cast<std::byte*>(frame_.address(scan.whole));
     if (loop.masked) clear_rows(row, at, scan.element_bytes);
-    if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
+    if (scan.reverse && at.iterations > 0) row += static_cast<size_t>(at.iterations - 1) * scan.element_bytes;
     frame_.point(scan.row, row);
   }
-  return loop.step.grows && at.trips > 0 ? grow_rows(index) : Status();
+  return loop.step.grows && at.iterations > 0 ? grow_rows(index) : Status();
 }
 
-// --- from trip to trip -----------------------------------------------------------------------------------------------
+// --- from iteration to iteration
+// -----------------------------------------------------------------------------------------------
 
 Status Loops::grow_rows(uint32_t index) {
   const Loop& loop = program_.loops[index];
@@ -239,16 +241,16 @@ Status Loops::grow_rows(uint32_t index) {
     if (scan.whole_planned || scan.row == plan::kNoSlot) continue;
     GrowBuffer& rows = at.outputs[i].rows;
     const size_t bytes = std::max<size_t>(scan.element_bytes, 1);
-    const size_t needed = (static_cast<size_t>(at.trip) + 1) * bytes;
+    const size_t needed = (static_cast<size_t>(at.iteration) + 1) * bytes;
     if (needed > rows.capacity()) {
-      size_t want = std::max(needed, at.trip == 0 ? kFirstRows * bytes : 2 * rows.capacity());
+      size_t want = std::max(needed, at.iteration == 0 ? kFirstRows * bytes : 2 * rows.capacity());
       size_t all = 0;
-      if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), bytes, &all)) {
+      if (at.iterations_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), bytes, &all)) {
         want = all <= kMaxReservedBytes ? all : std::min(want, all);
       }
       TREADLE_TRY(memory_.grow(rows, needed, want));
     }
-    frame_.point(scan.row, rows.data() + static_cast<size_t>(at.trip) * scan.element_bytes);
+    frame_.point(scan.row, rows.data() + static_cast<size_t>(at.iteration) * scan.element_bytes);
     at.row_capacity = std::min(at.row_capacity, static_cast<int64_t>(rows.capacity() / bytes));
   }
   return {};
@@ -257,7 +259,7 @@ Status Loops::grow_rows(uint32_t index) {
 Status Loops::set_elements(const Loop& loop, const LoopPosition& at) {
   for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
     const ScanInput& scan = loop.scan_inputs[i];
-    const int64_t row = scan.reverse ? at.trips - 1 - at.trip : at.trip;
+    const int64_t row = scan.reverse ? at.iterations - 1 - at.iteration : at.iteration;
     TREADLE_TRY(scan.planned ? point_at_element(scan, i, row) : take_element(scan, i, row));
   }
   return {};
@@ -307,10 +309,10 @@ Status Loops::next(uint32_t index, bool& again) {
   }
   TREADLE_TRY(move_handles(index));
   plan::take_back_edge(loop, HandOn{frame_.slots(), at});
-  again = continues && at.trip < at.trips;
+  again = continues && at.iteration < at.iterations;
   if (!again) return {};
-  TREADLE_TRY(polls_.count_trip(loop.schedule.weight, polls_.budget()));
-  if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(index));
+  TREADLE_TRY(polls_.count_iteration(loop.schedule.weight, polls_.budget()));
+  if (at.iteration >= at.row_capacity) TREADLE_TRY(grow_rows(index));
   return set_elements(loop, at);
 }
 
@@ -324,7 +326,7 @@ Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const Lo
     }
     tensor = is_handle ? &frame_.handle(scan.element).tensor() : &program_.slots[scan.element].constant;
   }
-  if (at.trip == 0) {
+  if (at.iteration == 0) {
     state.dims = tensor ? tensor->dims() : known_dims(scan.element_type.shape);
     state.type = tensor ? tensor->type() : scan.element_type.element;
     state.element_bytes = tensor ? tensor->byte_size() : scan.element_bytes;
@@ -332,13 +334,13 @@ Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const Lo
     return error(Code::kRuntime, "an element of a scan output has shape {}, in iteration 0 it had {}",
                  to_string(tensor->dims()), to_string(state.dims));
   }
-  const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
+  const auto row = static_cast<size_t>(scan.reverse ? at.iterations - 1 - at.iteration : at.iteration);
   if (is_string(state.type)) return store_texts(*tensor, row, scan.reverse, state, at);
-  const size_t needed = (static_cast<size_t>(at.trip) + 1) * state.element_bytes;
+  const size_t needed = (static_cast<size_t>(at.iteration) + 1) * state.element_bytes;
   if (needed > state.rows.capacity()) {
     size_t want = std::max({needed, 2 * state.rows.capacity(), kFirstRows * state.element_bytes});
     size_t all = 0;
-    if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), state.element_bytes, &all)) {
+    if (at.iterations_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), state.element_bytes, &all)) {
       want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
     }
     TREADLE_TRY(memory_.grow(state.rows, needed, want));
@@ -355,9 +357,9 @@ Status Loops::store_texts(const Tensor& row, size_t at_row, bool whole, ScanOutp
                           const LoopPosition& at) {
   const auto count = static_cast<size_t>(row.element_count());
   const int64_t capacity = state.texts.defined() ? state.texts.dims()[0] : 0;
-  if (at.trip >= capacity) {
+  if (at.iteration >= capacity) {
     int64_t rows = std::max<int64_t>(2 * capacity, kFirstRows);
-    if (at.trips_known) {
+    if (at.iterations_known) {
       const bool reserves = static_cast<size_t>(at.rows) <= kMaxReservedBytes / std::max<size_t>(row.byte_size(), 1);
       rows = whole || reserves ? at.rows : std::min(rows, at.rows);
     }
@@ -384,7 +386,7 @@ Status Loops::check_state(uint32_t index, size_t state, const AnyValue& next) {
   }
   LoopPosition& at = positions_[index];
   at.active = false;  // the error belongs to the loop, not to an iteration
-  return changed_state(Code::kRuntime, state, at.trip, old.type(), next.type());
+  return changed_state(Code::kRuntime, state, at.iteration, old.type(), next.type());
 }
 
 // Whether every state of run-time size is a value of its own that each iteration makes anew. Then a state and its
@@ -404,8 +406,8 @@ bool Loops::exchanges_handles(const Loop& loop) const {
     return !state.shape_is_fixed && !frame_.is_fixed(state.in);
   };
   return !frame_.has_layouts() && std::all_of(loop.states.begin(), loop.states.end(), [&](const LoopState& state) {
-    return state.planned || (state.made_by_trip && !state.grows && frame_.is_handle(state.out) && !is_taken(state) &&
-                             (keeps_sizes(state) || has_any_sizes(state)));
+    return state.planned || (state.made_by_iteration && !state.grows && frame_.is_handle(state.out) &&
+                             !is_taken(state) && (keeps_sizes(state) || has_any_sizes(state)));
   });
 }
 
@@ -440,7 +442,7 @@ Status Loops::move_handles(uint32_t index) {
       frame_.set_layout(state.in, frame_.layout(state.out));
       continue;
     }
-    if (state.made_by_trip && frame_.is_handle(state.out) && state.out != state.in && old.is_tensor()) {
+    if (state.made_by_iteration && frame_.is_handle(state.out) && state.out != state.in && old.is_tensor()) {
       const bool is_state =
           std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& s) { return s.in == state.out; });
       if (!is_state && old.tensor().exclusive()) frame_.handle(state.out) = std::move(old);
@@ -497,9 +499,9 @@ Status Loops::finish_empty(const ScanOutput& scan) {
 }
 
 Status Loops::finish_output(const ScanOutput& scan, ScanOutputState& state, const LoopPosition& at, bool masked) {
-  if (at.trip == 0) return finish_empty(scan);
+  if (at.iteration == 0) return finish_empty(scan);
   Dims dims = state.dims;
-  const int64_t count = masked ? at.rows : at.trip;
+  const int64_t count = masked ? at.rows : at.iteration;
   dims.insert(0, count);
   if (is_string(state.type)) {
     return frame_.set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, dims, state.texts.buffer())));

@@ -1,5 +1,5 @@
 #pragma once
-// The positions of loops, and the interpreter's work at their edges: begin, back edge, end. run/trips.h runs the
+// The positions of loops, and the interpreter's work at their edges: begin, back edge, end. run/loop_runner.h runs the
 // iterations in between.
 
 #include <vector>
@@ -21,11 +21,11 @@ struct ScanOutputState {
 };
 
 struct LoopPosition : plan::LoopCounters {
-  int64_t rows = 0;       // rows of scan outputs; rows behind the last iteration are zeros
-  int64_t all_trips = 0;  // sum of `trips` over all strips
-  int64_t counted = 0;    // iterations before this one are in lost_ns, or were native code
-  double lost_ns = 0;     // estimated loss from interpreting this loop and the loops inside it, whose code would be one
-                          // piece of native code
+  int64_t rows = 0;            // rows of scan outputs; rows behind the last iteration are zeros
+  int64_t all_iterations = 0;  // sum of `iterations` over all strips
+  int64_t counted = 0;         // iterations before this one are in lost_ns, or were native code
+  double lost_ns = 0;  // estimated loss from interpreting this loop and the loops inside it, whose code would be one
+                       // piece of native code
   std::vector<ScanOutputState> outputs;
 };
 
@@ -40,8 +40,8 @@ struct HandOn {
     slots[pointer.slot] = static_cast<std::byte*>(slots[pointer.slot]) + pointer.stride;
   }
   void count(uint32_t counter) {
-    ++at.trip;
-    if (counter != plan::kNoSlot) *static_cast<int64_t*>(slots[counter]) = at.trip;
+    ++at.iteration;
+    if (counter != plan::kNoSlot) *static_cast<int64_t*>(slots[counter]) = at.iteration;
   }
 };
 
@@ -76,9 +76,9 @@ class Loops {
   const LoopPosition& operator[](uint32_t loop) const { return positions_[loop]; }
   // The positions as native code sees them: LoopCounters at a distance of sizeof(LoopPosition).
   std::byte* counters() { return reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(positions_.data())); }
-  bool has_trip(uint32_t loop) const {
+  bool has_iteration(uint32_t loop) const {
     const LoopPosition& at = positions_[loop];
-    return at.trip < (program_.loops[loop].schedule.blocks.trips > 0 ? at.all_trips : at.trips);
+    return at.iteration < (program_.loops[loop].schedule.blocks.iterations > 0 ? at.all_iterations : at.iterations);
   }
 
   // Begins a loop up to its first iteration, and counts that. `runs` is false if there are no iterations. The caller
@@ -97,10 +97,10 @@ class Loops {
 
  private:
   static void count(LoopPosition& at);
-  Status count_trips(const plan::Loop& loop, LoopPosition& at);
-  Status count_scan_trips(const plan::Loop& loop, LoopPosition& at);
+  Status count_iterations(const plan::Loop& loop, LoopPosition& at);
+  Status count_scan_iterations(const plan::Loop& loop, LoopPosition& at);
   Status check_lengths(const plan::Loop& loop) const;  // compares lengths of scan inputs
-  int64_t count_masked_trips(const plan::ScanInput& mask, int64_t length) const;
+  int64_t count_masked_iterations(const plan::ScanInput& mask, int64_t length) const;
   Status enter(uint32_t index);  // the part that begin() and begin_stage() share
   Status begin_states(const plan::Loop& loop);
   Status begin_outputs(uint32_t index);

@@ -141,8 +141,8 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
     const plan::NativeGain gain = plan::expected_gain(*program_, i);
     Entry& entry = loops_[i];
     entry.compile_ns = gain.compile_ns;
-    entry.trip_saves_ns = gain.saved_ns;
-    if (gain.ahead_ns > 0) entry.trips_to_pay = std::min(kCertainty * gain.compile_ns / gain.ahead_ns, 1e18);
+    entry.iteration_saves_ns = gain.saved_ns;
+    if (gain.ahead_ns > 0) entry.iterations_to_pay = std::min(kCertainty * gain.compile_ns / gain.ahead_ns, 1e18);
   }
 }
 
@@ -156,12 +156,12 @@ bool NativeLoops::Entry::ask(Asked next) {
   return false;
 }
 
-void NativeLoops::before_loop(uint32_t loop, int64_t trips) {
+void NativeLoops::before_loop(uint32_t loop, int64_t iterations) {
   Entry& entry = loops_[loop];
   if (entry.asked.load(std::memory_order_relaxed) >= Asked::kCompiler) return;
   if (mode_ >= Jit::kAlways) {
     if (entry.ask(Asked::kCompiler)) make(loop, Asked::kCompiler);
-  } else if (mode_ == Jit::kAuto && static_cast<double>(trips) >= entry.trips_to_pay) {
+  } else if (mode_ == Jit::kAuto && static_cast<double>(iterations) >= entry.iterations_to_pay) {
     make_in_background(loop, Asked::kCompiler);
   }
 }

@@ -41,7 +41,7 @@ class NativeCode {
   std::vector<const void*> table_;
 };
 
-// The functions that native code calls. Their `context` is a run::Trips.
+// The functions that native code calls. Their `context` is a run::LoopRunner.
 const plan::NativeHost& native_host();
 
 class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
@@ -52,16 +52,16 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   Jit mode() const { return mode_; }
   // The code of a loop; null if there is none yet.
   const NativeCode* code(uint32_t loop) const { return loops_[loop].code.load(std::memory_order_acquire); }
-  // To be called before a loop is interpreted; `trips` is 0 if their number is unknown. kAlways compiles the loop now.
-  // kAuto compiles it in the background if these iterations alone are worth it.
-  void before_loop(uint32_t loop, int64_t trips);
+  // To be called before a loop is interpreted; `iterations` is 0 if their number is unknown. kAlways compiles the loop
+  // now. kAuto compiles it in the background if these iterations alone are worth it.
+  void before_loop(uint32_t loop, int64_t iterations);
   // Compiles, or loads from the cache, every loop that has not been asked for yet, and waits for compilations in
   // progress.
   void make_all();
   // The loop whose code would hold this one: the outermost loop around it, or the loop itself.
   uint32_t outermost(uint32_t loop) const { return outermost_[loop]; }
   // What native code would save in an interpreted iteration of a loop, without what it would save in inner loops.
-  double trip_saves_ns(uint32_t loop) const { return loops_[loop].trip_saves_ns; }
+  double iteration_saves_ns(uint32_t loop) const { return loops_[loop].iteration_saves_ns; }
   // Reports that interpreting this loop, inner loops included, cost `lost_ns` more than native code would have. The
   // loss counts for the outermost loop around it that can be native code. That loop is compiled once its losses are
   // about the cost of compiling. While its code waits for the loop's next iteration, losses count for the inner loop
@@ -93,9 +93,9 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
     std::atomic<const NativeCode*> code{nullptr};
     std::atomic<double> lost_ns{0};  // what interpreting has cost
     std::atomic<Asked> asked{Asked::kNothing};
-    double compile_ns = 0, trip_saves_ns = 0;
-    double trips_to_pay = std::numeric_limits<double>::infinity();  // a loop with at least so many iterations ahead is
-                                                                    // compiled at once
+    double compile_ns = 0, iteration_saves_ns = 0;
+    double iterations_to_pay = std::numeric_limits<double>::infinity();  // a loop with at least so many iterations
+                                                                         // ahead is compiled at once
     // Moves to stage `next`. True for one caller only.
     bool ask(Asked next);
   };

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "kernels/dispatch.h"
+#include "run/loop_runner.h"
 #include "run/native.h"
-#include "run/trips.h"
 
 namespace treadle::run {
 
@@ -167,63 +167,64 @@ NativeCode::~NativeCode() {
 // --- callbacks of native code, and calls of native code --------------------------------------------------------------
 
 struct NativeHostFunctions {
-  // Keeps errors and exceptions in the Trips: exceptions cannot pass through native code.
+  // Keeps errors and exceptions in the LoopRunner: exceptions cannot pass through native code.
   template <class Step>
   static uint32_t run(void* context, Step&& step) {
-    Trips& trips = *static_cast<Trips*>(context);
+    LoopRunner& runner = *static_cast<LoopRunner*>(context);
     try {
-      Status status = step(trips);
+      Status status = step(runner);
       if (status.ok()) return 0;
-      trips.native_status_ = std::move(status);
+      runner.native_status_ = std::move(status);
     } catch (...) {
-      trips.native_failure_ = std::current_exception();
+      runner.native_failure_ = std::current_exception();
     }
     return plan::kNativeStopped;
   }
 
   static uint32_t poll(void* context) {
-    return run(context, [](Trips& trips) { return trips.polls_.poll(); });
+    return run(context, [](LoopRunner& runner) { return runner.polls_.poll(); });
   }
   static uint32_t grow_rows(void* context, uint32_t loop) {
-    return run(context, [&](Trips& trips) { return trips.loops_.grow_rows(loop); });
+    return run(context, [&](LoopRunner& runner) { return runner.loops_.grow_rows(loop); });
   }
   static uint32_t dynamic(void* context, uint32_t first, uint32_t end) {
-    const plan::Instruction* const code = static_cast<Trips*>(context)->program_.code.data();
+    const plan::Instruction* const code = static_cast<LoopRunner*>(context)->program_.code.data();
     const plan::Instruction* in = code + first;
-    const uint32_t result = run(context, [&](Trips& trips) { return trips.dynamic_.run(in, code + end); });
-    if (result != 0) static_cast<Trips*>(context)->native_failed_ = in;
+    const uint32_t result = run(context, [&](LoopRunner& runner) { return runner.dynamic_.run(in, code + end); });
+    if (result != 0) static_cast<LoopRunner*>(context)->native_failed_ = in;
     return result;
   }
   static uint32_t loop_begin(void* context, uint32_t loop, uint8_t* runs) {
     bool any = false;
-    const uint32_t result = run(context, [&](Trips& trips) { return trips.begin_loop(loop, any); });
+    const uint32_t result = run(context, [&](LoopRunner& runner) { return runner.begin_loop(loop, any); });
     *runs = any;
     return result;
   }
   static uint32_t loop_next(void* context, uint32_t loop, uint8_t* again) {
     bool more = false;
-    const uint32_t result = run(context, [&](Trips& trips) { return trips.loops_.next(loop, more); });
+    const uint32_t result = run(context, [&](LoopRunner& runner) { return runner.loops_.next(loop, more); });
     *again = more;
     return result;
   }
   static uint32_t loop_end(void* context, uint32_t loop) {
-    return run(context, [&](Trips& trips) { return trips.end_loop(loop); });
+    return run(context, [&](LoopRunner& runner) { return runner.end_loop(loop); });
   }
   static uint32_t read_flag(void* context, uint32_t slot, uint8_t* value) {
     bool flag = false;
-    const uint32_t result = run(context, [&](Trips& trips) { return trips.frame_.read_flag(slot, "cond", flag); });
+    const uint32_t result =
+        run(context, [&](LoopRunner& runner) { return runner.frame_.read_flag(slot, "cond", flag); });
     *value = flag;
     return result;
   }
   static uint32_t sizes(void* context, const plan::NativeValue* values, uint32_t count, int64_t* sizes) {
-    const Trips& trips = *static_cast<Trips*>(context);
-    return trips.dynamic_.find_sizes({values, count}, sizes) ? 0 : plan::kNativeElsewhere;
+    const LoopRunner& runner = *static_cast<LoopRunner*>(context);
+    return runner.dynamic_.find_sizes({values, count}, sizes) ? 0 : plan::kNativeElsewhere;
   }
   static uint32_t make(void* context, const plan::NativeValue* results, uint32_t count, const int64_t* sizes,
                        int64_t bytes, void** places) {
     bool made = false;
-    const uint32_t result = run(context, [&](Trips& trips) -> Status {
-      TREADLE_ASSIGN(made, trips.dynamic_.make_results({results, count}, sizes, bytes, places));
+    const uint32_t result = run(context, [&](LoopRunner& runner) -> Status {
+      TREADLE_ASSIGN(made, runner.dynamic_.make_results({results, count}, sizes, bytes, places));
       return {};
     });
     return result == 0 && !made ? plan::kNativeElsewhere : result;
@@ -237,13 +238,13 @@ const NativeHost& native_host() {
   return kHost;
 }
 
-Status Trips::run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed) {
+Status LoopRunner::run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed) {
   plan::NativeFrame frame;
   frame.slots = frame_.slots();
   frame.counters = loops_.counters();
   frame.context = this;
   frame.poll_units = &budget.units;
-  frame.trips = &budget.trips;
+  frame.iterations = &budget.iterations;
   std::exception_ptr thrown;  // exceptions of kernels; other threads may run code of other loops of this run
   const uint32_t result = code.run(frame, thrown);
   failed = native_failed_ ? std::exchange(native_failed_, nullptr) : program_.code.data() + frame.failed_at;

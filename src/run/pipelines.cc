@@ -17,7 +17,7 @@ namespace {
 // Iterations of all loops of a pipeline together.
 int64_t iterations(const Pipeline& pipeline) {
   const auto has_loop = [](const PipelineStage& stage) { return stage.loop != PipelineStage::kNoLoop; };
-  return pipeline.trips * std::count_if(pipeline.stages.begin(), pipeline.stages.end(), has_loop);
+  return pipeline.iterations * std::count_if(pipeline.stages.begin(), pipeline.stages.end(), has_loop);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ int64_t PipelineRun::made() const {
   int64_t sum = 0;
   for (size_t s = 0; s < count_; ++s) {
     if (pipeline_.stages[s].loop == PipelineStage::kNoLoop) continue;
-    sum += std::min(stages_[s].done.load(std::memory_order_relaxed) * pipeline_.block, pipeline_.trips);
+    sum += std::min(stages_[s].done.load(std::memory_order_relaxed) * pipeline_.block, pipeline_.iterations);
   }
   return sum;
 }
@@ -94,8 +94,8 @@ void PipelineRun::wait(uint32_t seen) const {
 
 // --- the work --------------------------------------------------------------------------------------------------------
 
-Pipelines::Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, Trips& trips)
-    : program_(program), frame_(frame), polls_(polls), loops_(loops), trips_(trips) {
+Pipelines::Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, LoopRunner& runner)
+    : program_(program), frame_(frame), polls_(polls), loops_(loops), runner_(runner) {
   for (const Pipeline& pipeline : program.pipelines) runs_.push_back(std::make_unique<PipelineRun>(pipeline));
 }
 
@@ -109,8 +109,8 @@ Status Pipelines::run(uint32_t index, bool& done) {
   at.since = std::chrono::steady_clock::now();
   if (!at.trial.team()) return {};
   for (const PipelineStage& stage : pipeline.stages) {
-    if (trips_.native() && stage.loop != PipelineStage::kNoLoop)
-      trips_.native()->before_loop(stage.loop, pipeline.trips);
+    if (runner_.native() && stage.loop != PipelineStage::kNoLoop)
+      runner_.native()->before_loop(stage.loop, pipeline.iterations);
   }
   if (!run_aside(pipeline.before)) return {};
   at.begin();
@@ -136,7 +136,7 @@ Status Pipelines::run(uint32_t index, bool& done) {
   for (const PipelineStage& stage : pipeline.stages) {
     if (stage.loop == PipelineStage::kNoLoop) continue;
     const Loop& loop = program_.loops[stage.loop];
-    trips_.count_lost(stage.loop);
+    runner_.count_lost(stage.loop);
     frame_.release(loop.releases, loop.in_loop);
   }
   polls_.progress().end(iterations(pipeline));
@@ -199,27 +199,27 @@ Status Pipelines::poll(PipelineRun& at) {
 
 bool Pipelines::run_block(const Pipeline& pipeline, size_t index, int64_t block) {
   const PipelineStage& stage = pipeline.stages[index];
-  const int64_t begin = block * pipeline.block, end = std::min(begin + pipeline.block, pipeline.trips);
-  const bool last = end == pipeline.trips;
+  const int64_t begin = block * pipeline.block, end = std::min(begin + pipeline.block, pipeline.iterations);
+  const bool last = end == pipeline.iterations;
   for (const plan::RowKernel& rows : stage.kernels) {
     if (run_rows(frame_, rows, begin, last) != 0) return false;
   }
   if (stage.loop == PipelineStage::kNoLoop) return true;
   if (begin == 0 && !loops_.begin_stage(stage.loop).ok()) return false;
-  if (!run_trips_until(stage.loop, end)) return false;
+  if (!run_iterations_until(stage.loop, end)) return false;
   if (last) loops_.end_stage(stage.loop);
   return true;
 }
 
 // Runs iterations of a loop of a pipeline up to `end`. The stretch is short, so it does not look at limits.
-bool Pipelines::run_trips_until(uint32_t index, int64_t end) {
+bool Pipelines::run_iterations_until(uint32_t index, int64_t end) {
   LoopPosition& at = loops_[index];
-  const int64_t all = at.trips;
-  at.trips = std::min(end, all);
+  const int64_t all = at.iterations;
+  at.iterations = std::min(end, all);
   Budget budget{INT64_MAX / 2, 0};
   const plan::Instruction* in = nullptr;
-  const bool ran = !loops_.has_trip(index) || trips_.run(index, budget, in).ok();
-  at.trips = all;
+  const bool ran = !loops_.has_iteration(index) || runner_.run(index, budget, in).ok();
+  at.iterations = all;
   return ran;
 }
 

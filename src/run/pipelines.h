@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 #include "plan/program.h"
+#include "run/loop_runner.h"
 #include "run/team.h"
-#include "run/trips.h"
 
 namespace treadle::run {
 
@@ -68,7 +68,7 @@ class PipelineRun {
 class Pipelines {
  public:
   // All must outlive the object.
-  Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, Trips& trips);
+  Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, LoopRunner& runner);
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
@@ -84,13 +84,13 @@ class Pipelines {
   Status poll(PipelineRun& at);
   bool run_aside(const std::vector<uint32_t>& instructions);
   bool run_block(const plan::Pipeline& pipeline, size_t stage, int64_t block);
-  bool run_trips_until(uint32_t loop, int64_t end);
+  bool run_iterations_until(uint32_t loop, int64_t end);
 
   const plan::Program& program_;
   Frame& frame_;
   Polls& polls_;
   Loops& loops_;
-  Trips& trips_;
+  LoopRunner& runner_;
   std::vector<std::unique_ptr<PipelineRun>> runs_;
 };
 

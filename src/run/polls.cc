@@ -12,9 +12,9 @@ void Polls::begin(const RunOptions& options, Limits::Clock::time_point since) {
 }
 
 Status Polls::poll() {
-  TREADLE_TRY(limits_.check_iterations(budget_.trips));
+  TREADLE_TRY(limits_.check_iterations(budget_.iterations));
   // An iteration costs at least one unit.
-  budget_.units = std::min(plan::kPollUnits, limits_.iterations_left(budget_.trips));
+  budget_.units = std::min(plan::kPollUnits, limits_.iterations_left(budget_.iterations));
   teams_.measure(budget_.units);
   return limits_.check();
 }

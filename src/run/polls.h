@@ -12,8 +12,8 @@ namespace treadle::run {
 
 // Work that a run may do before it looks at limits.
 struct Budget {
-  int64_t units = 0;  // until the next poll
-  int64_t trips = 0;  // iterations of all loops that have begun
+  int64_t units = 0;       // until the next poll
+  int64_t iterations = 0;  // iterations of all loops that have begun
 };
 
 class Polls {
@@ -30,8 +30,8 @@ class Polls {
   // Looks at limits alone, between pieces of work that the plan has no estimate for.
   Status look() { return limits_.check(); }
   // Counts an iteration of `weight` units; polls if the units that the last poll granted are used up.
-  Status count_trip(int64_t weight, Budget& budget) {
-    ++budget.trips;
+  Status count_iteration(int64_t weight, Budget& budget) {
+    ++budget.iterations;
     return (budget.units -= weight) < 0 ? poll() : Status();
   }
   // Counts work of unknown size by the bytes that it reads and writes, and looks at limits if that was much.

@@ -41,7 +41,7 @@ void Profile::close(int64_t now) {
   sum.ns += static_cast<double>(ns);
   run.total_ns += static_cast<double>(ns);
   if (run.events.size() < max_events_) {
-    run.events.push_back({open_ns_, ns, open_trip_, open_});
+    run.events.push_back({open_ns_, ns, open_iteration_, open_});
   } else {
     ++run.left_out;
   }

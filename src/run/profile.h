@@ -20,21 +20,21 @@ class Profile {
 
   // --- for the interpreter
   void begin(std::shared_ptr<const plan::Program> program);
-  // `trips`: gives the current iteration of a loop; called for the innermost loop around the instruction.
-  template <class TripOf>
-  void at(uint32_t pc, TripOf&& trip_of) {
+  // `iterations`: gives the current iteration of a loop; called for the innermost loop around the instruction.
+  template <class IterationOf>
+  void at(uint32_t pc, IterationOf&& iteration_of) {
     const int64_t now = clock_ns();
     close(now);
     open_ = pc;
     const int loop = loop_of_[pc];
-    open_trip_ = loop < 0 ? -1 : trip_of(static_cast<uint32_t>(loop));
+    open_iteration_ = loop < 0 ? -1 : iteration_of(static_cast<uint32_t>(loop));
     open_ns_ = clock_ns();
   }
   void end();
 
   // --- for reports
   struct Event {
-    int64_t start_ns, ns, trip;
+    int64_t start_ns, ns, iteration;
     uint32_t pc;
   };
   struct Sum {
@@ -63,7 +63,7 @@ class Profile {
   size_t max_events_;
   int64_t clock_cost_ns_ = 0;  // cost of one look at the clock
   uint32_t open_ = kNothing;
-  int64_t open_ns_ = 0, open_trip_ = 0;
+  int64_t open_ns_ = 0, open_iteration_ = 0;
   std::vector<int> loop_of_;  // by instruction: the innermost loop around it, or -1
   std::vector<Run> runs_;
 };

@@ -29,10 +29,12 @@ bool Progress::report(void* progress) {
 
 int64_t Progress::total() const {
   int64_t sum = ended_;
-  const auto add = [&](int64_t trips) { return trips >= 0 && !__builtin_add_overflow(sum, trips, &sum); };
+  const auto add = [&](int64_t iterations) {
+    return iterations >= 0 && !__builtin_add_overflow(sum, iterations, &sum);
+  };
   if (!program_ || (made_ && !add(total_))) return -1;
   for (const plan::Loop& loop : program_->loops) {
-    if (!loop.in_loop && loop.first >= end_ && !add(plan::planned_trips(*program_, loop))) return -1;
+    if (!loop.in_loop && loop.first >= end_ && !add(plan::planned_iterations(*program_, loop))) return -1;
   }
   return sum;
 }

@@ -27,10 +27,10 @@ class Progress {
   const RunOptions& begin_run(const RunOptions& options);
   // Notes outermost loops only.
   void begin(const plan::Loop& loop, const plan::LoopCounters& at) {
-    if (!loop.in_loop) begin(at.trip, at.trips_known ? at.trips : -1, loop.last);
+    if (!loop.in_loop) begin(at.iteration, at.iterations_known ? at.iterations : -1, loop.last);
   }
   void end(const plan::Loop& loop, const plan::LoopCounters& at) {
-    if (!loop.in_loop) end(at.trip);
+    if (!loop.in_loop) end(at.iteration);
   }
   // Begins one outermost loop, or several that run together. `made`: their count of iterations, read on the thread of
   // the run only. `total`: how many there will be, -1 if unknown. `end`: the instruction behind them.

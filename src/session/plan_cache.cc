@@ -47,8 +47,11 @@ void keep_packed(const ir::Graph& unplanned, PackCache& packs, std::unordered_ma
 
 }  // namespace
 
-Plan::Plan(Signature signature, Planned planned, int64_t native_trip, bool apart)
-    : signature_(std::move(signature)), planned_(std::move(planned)), native_trip_(native_trip), is_apart_(apart) {
+Plan::Plan(Signature signature, Planned planned, int64_t native_iteration, bool apart)
+    : signature_(std::move(signature)),
+      planned_(std::move(planned)),
+      native_iteration_(native_iteration),
+      is_apart_(apart) {
   if (signature_.is_open()) checked_ = std::make_unique<CheckedSizes>();
   constexpr double kBriefNs = 10'000;
   const plan::Program& program = *planned_.program;
@@ -66,7 +69,7 @@ std::unique_ptr<run::Context> Plan::take_context() const {
       return std::unique_ptr<run::Context>(context);
     }
   }
-  return std::make_unique<run::Context>(planned_.program, planned_.native, native_trip_);
+  return std::make_unique<run::Context>(planned_.program, planned_.native, native_iteration_);
 }
 
 void Plan::give_back(std::unique_ptr<run::Context> context) const {

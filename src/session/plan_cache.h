@@ -37,7 +37,7 @@ struct Planned {
 class Plan {
  public:
   // `apart`: for sizes that a plan for any sizes may not serve.
-  Plan(Signature signature, Planned planned, int64_t native_trip, bool apart);
+  Plan(Signature signature, Planned planned, int64_t native_iteration, bool apart);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -68,7 +68,7 @@ class Plan {
 
   Signature signature_;
   Planned planned_;
-  int64_t native_trip_;
+  int64_t native_iteration_;
   bool is_apart_;
   bool is_brief_;
   std::unique_ptr<CheckedSizes> checked_;  // null: it serves its exact sizes only

@@ -21,8 +21,8 @@ class Guard final : public reference::Guard {
       : limits_(limits), account_(account), progress_(progress) {
     progress_.begin(made_, -1, 0);
   }
-  Status trip() override {
-    TREADLE_TRY(limits_.check_iterations(++trips_));
+  Status iteration() override {
+    TREADLE_TRY(limits_.check_iterations(++iterations_));
     if (loops == 1) made_ = begun_++;
     return step();
   }
@@ -39,7 +39,7 @@ class Guard final : public reference::Guard {
   const run::RunLimits& limits_;
   MemoryAccount& account_;
   run::Progress& progress_;
-  int64_t trips_ = 0;
+  int64_t iterations_ = 0;
   int64_t begun_ = 0, made_ = 0;  // of outermost loops
 };
 

@@ -119,7 +119,7 @@ Status TimeWalk::scan(ir::Node& node) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// How the body of a Loop reads its signals: frame by frame, at the trip's number.
+// How the body of a Loop reads its signals: frame by frame, at the iteration's number.
 struct TimeWalk::LoopReads {
   std::vector<ir::Node*> gathers;
   bool counts = false;  // the number serves for something else as well
@@ -176,15 +176,15 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
   return reads;
 }
 
-// In the body the trips are numbered from the beginning of the signal, but frames from the beginning of the block.
+// In the body the iterations are numbered from the beginning of the signal, but frames from the beginning of the block.
 void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   const Type scalar = Type::tensor(ElementType::kInt64, Shape{});
-  const size_t state = add_state(std::string(node.name) + ":trip", scalar);
+  const size_t state = add_state(std::string(node.name) + ":iteration", scalar);
   const LoopEditor loop(node);
-  ir::Value* trips = loop.trip_count();
-  if (first_block()) return set_next(state, trips);
+  ir::Value* iterations = loop.trip_count();
+  if (first_block()) return set_next(state, iterations);
   ir::Value* before = past(state);
-  if (!last_block()) set_next(state, call("Add", {before, trips}, scalar));
+  if (!last_block()) set_next(state, call("Add", {before, iterations}, scalar));
   ir::Region& body = loop.body();
   // A node that stands nowhere yet; its result is one of `region`.
   const auto detached = [&](std::string_view op, std::initializer_list<ir::Value*> inputs, ir::Region& region) {
@@ -212,7 +212,7 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   body.nodes.insert(body.nodes.begin(), std::move(from_signal));
 }
 
-// The condition becomes a state of the loop as well, so that a block after its end runs no trip.
+// The condition becomes a state of the loop as well, so that a block after its end runs no iteration.
 void TimeWalk::keep_condition(ir::Node& node) {
   LoopEditor loop(node);
   ir::Value* condition = loop.condition();
@@ -231,9 +231,9 @@ void TimeWalk::keep_condition(ir::Node& node) {
 
 Status TimeWalk::loop(ir::Node& node) {
   const LoopView loop(node);
-  ir::Value* trips = loop.trip_count();
-  if (!trips || role(trips).kind != Role::Kind::kLength) return pass_on(node, operands(node));
-  const auto count = contents(trips);
+  ir::Value* iterations = loop.trip_count();
+  if (!iterations || role(iterations).kind != Role::Kind::kLength) return pass_on(node, operands(node));
+  const auto count = contents(iterations);
   if (!count || count->size() != 1)
     return refuse(node, "its number of iterations follows from the length of the signal");
   const Dim frames = (*count)[0];

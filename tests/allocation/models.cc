@@ -97,10 +97,10 @@ constexpr const char* kControl = R"(
 main (bool c, int64 m, float[N, 4] x) => (float[R, C] y, float[S, T] scans, float[N, 4] last) {
   go = Constant <value = bool {1}> ()
   last, scans = Loop (m, go, x) <
-    body = step (int64 trip, bool go_in, float[N, 4] s) => (bool go_out, float[N, 4] t, float[4] row) {
+    body = step (int64 iteration, bool go_in, float[N, 4] s) => (bool go_out, float[N, 4] t, float[4] row) {
       limit = Constant <value = int64 {6}> ()
-      go_out = Less (trip, limit)
-      f = Cast <to = 1> (trip)
+      go_out = Less (iteration, limit)
+      f = Cast <to = 1> (iteration)
       zero = Constant <value = float {0}> ()
       odd = Greater (f, zero)
       t = If (odd) <
@@ -125,7 +125,7 @@ main (int64 m, float x) => (float y, float z) {
 repeat <by> (m, x) => (y) {
   go = Constant <value = bool {1}> ()
   y = Loop (m, go, x) <
-    body = step (int64 trip, bool go_in, float s) => (bool go_in, float t) {
+    body = step (int64 iteration, bool go_in, float s) => (bool go_in, float t) {
       factor = Constant <value_float: float = @by> ()
       t = Mul (s, factor)
     }>
@@ -137,13 +137,13 @@ main (int64 m, float[N] x, seq(float[K]) given) => (float[J] joined, seq(float[P
   go = Constant <value = bool {1}> ()
   none = SequenceEmpty <dtype = 1> ()
   all = Loop (m, go, none) <
-    body = step (int64 trip, bool go_in, seq(float[L]) s) => (bool go_in, seq(float[L]) t) {
-      f = Cast <to = 1> (trip)
+    body = step (int64 iteration, bool go_in, seq(float[L]) s) => (bool go_in, seq(float[L]) t) {
+      f = Cast <to = 1> (iteration)
       y = Mul (x, f)
       start = Constant <value = int64[1] {0}> ()
       one = Constant <value = int64[1] {1}> ()
       shape = Constant <value = int64[1] {-1}> ()
-      end = Reshape (trip, shape)
+      end = Reshape (iteration, shape)
       more = Add (end, one)
       part = Slice (y, start, more)
       t = SequenceInsert (s, part)
@@ -188,7 +188,7 @@ main (string[N] s, string[N] t) => (string[A, B] parts, int64[N] counts, string[
   go = Constant <value = bool {1}> ()
   two = Constant <value = int64 {2}> ()
   again = Loop (two, go, s) <
-    body = step (int64 trip, bool go_in, string[W] a) => (bool go_in, string[W] b) { b = Concat <axis = 0> (a, t) }>
+    body = step (int64 iteration, bool go_in, string[W] a) => (bool go_in, string[W] b) { b = Concat <axis = 0> (a, t) }>
 }
 )";
 
@@ -217,7 +217,7 @@ main (int64 m, float[1, 8] x) => (float[1, 8] y, float[A, 8] keys) <float[0, 8] 
   0.7, 0.8, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}> {
   go = Constant <value = bool {1}> ()
   y, keys = Loop (m, go, x, empty) <
-    body = step (int64 trip, bool go_in, float[1, 8] s, float[P, 8] k) => (bool go_in, float[1, 8] t, float[Q, 8] kN) {
+    body = step (int64 iteration, bool go_in, float[1, 8] s, float[P, 8] k) => (bool go_in, float[1, 8] t, float[Q, 8] kN) {
       q = MatMul (s, w)
       kN = Concat <axis = 0> (k, q)
       kT = Transpose <perm = [1, 0]> (kN)
@@ -341,9 +341,9 @@ constexpr const char* kNative = R"(
 main (int64 m, float[8] x, float[4, 8] table) => (float[8] y, float[S, 8] rows, float[G] grown) <float[0] empty = {}> {
   go = Constant <value = bool {1}> ()
   y, grown, rows = Loop (m, go, x, empty) <
-    body = step (int64 trip, bool go_in, float[8] s, float[P] e) => (bool go_in, float[8] t, float[Q] f, float[8] row) {
+    body = step (int64 iteration, bool go_in, float[8] s, float[P] e) => (bool go_in, float[8] t, float[Q] f, float[8] row) {
       four = Constant <value = int64 {4}> ()
-      at = Mod (trip, four)
+      at = Mod (iteration, four)
       row = Gather <axis = 0> (table, at)
       a = Mul (s, row)
       b = Add (a, x)
@@ -356,12 +356,12 @@ main (int64 m, float[8] x, float[4, 8] table) => (float[8] y, float[S, 8] rows, 
 }
 )";
 
-// So many trips that native code is asked for in the background.
-constexpr const char* kManyTrips = R"(
+// So many iterations that native code is asked for in the background.
+constexpr const char* kManyIterations = R"(
 main (int64 m, float[8] x) => (float[8] y) {
   go = Constant <value = bool {1}> ()
   y = Loop (m, go, x) <
-    body = step (int64 trip, bool go_in, float[8] s) => (bool go_in, float[8] t) {
+    body = step (int64 iteration, bool go_in, float[8] s) => (bool go_in, float[8] t) {
       a = Mul (s, x)
       b = Add (a, x)
       t = Tanh (b)
@@ -398,7 +398,7 @@ std::vector<Model> models() {
       {"scan", kScan, {{"x", floats({7, 3})}, {"s0", floats({3})}}, {}},
       {"trees", kTrees, {{"x", floats({4, 2})}}, {}},
       {"signals", kSignals, {{"x", floats({1, 64, 1})}, {"wave", floats({1, 64, 1})}}, {}},
-      {"many iterations", kManyTrips, {m(20'000), {"x", floats({8})}}, {}},
+      {"many iterations", kManyIterations, {m(20'000), {"x", floats({8})}}, {}},
       {"native", kNative, {m(20), {"x", floats({8})}, {"table", floats({4, 8})}}, {}},
   };
   for (Model& model : all) {

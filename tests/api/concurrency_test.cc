@@ -19,7 +19,7 @@ namespace {
 
 using namespace treadle::onnx_bytes;  // NOLINT(google-build-using-namespace): builders of small models
 
-// y = relu(x x) for square x of any size, and trips of a loop that adds it up.
+// y = relu(x x) for square x of any size, and iterations of a loop that adds it up.
 std::string model() {
   const auto body = graph({.nodes = {node("Add", {"s", "h"}, {"s_out"}), node("Identity", {"c"}, {"c_out"})},
                            .inputs = {value("i", 7, {}), value("c", 9, {}), value("s", 1, {"n", "n"})},
@@ -40,21 +40,21 @@ treadle_session* open(const char* threads, const std::string& bytes = model()) {
   return session;
 }
 
-// x = 1 everywhere: y = (1 + trips) n.
-bool run(const treadle_session* session, int64_t n, int64_t trips, const treadle_run_options* options = nullptr) {
+// x = 1 everywhere: y = (1 + iterations) n.
+bool run(const treadle_session* session, int64_t n, int64_t iterations, const treadle_run_options* options = nullptr) {
   const int64_t dims[] = {n, n};
   treadle_value* values[2] = {};
   treadle_tensor_create(1, dims, 2, &values[0]);
   treadle_tensor_create(7, nullptr, 0, &values[1]);
   std::fill_n(static_cast<float*>(treadle_tensor_mutable_data(values[0])), n * n, 1.0F);
-  *static_cast<int64_t*>(treadle_tensor_mutable_data(values[1])) = trips;
+  *static_cast<int64_t*>(treadle_tensor_mutable_data(values[1])) = iterations;
   constexpr const char* kNames[] = {"x", "m"};
   treadle_value* output = nullptr;
   treadle_status* failed = treadle_session_run(session, options, kNames, values, 2, nullptr, 0, &output);
   bool right = failed == nullptr;
   if (right) {
     const auto* y = static_cast<const float*>(treadle_tensor_data(output));
-    const auto expected = static_cast<float>((1 + trips) * n);
+    const auto expected = static_cast<float>((1 + iterations) * n);
     for (int64_t i = 0; i < n * n; ++i) right = right && y[i] == expected;
   }
   treadle_status_free(failed);

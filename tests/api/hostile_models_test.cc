@@ -25,7 +25,7 @@ std::string bytes_of(std::string_view nodes, std::string_view header = kHeader) 
   return *wire::serialize(*model);
 }
 
-// What comes of loading and running with x = {1, 2}, at most 10,000 trips and 16 MB.
+// What comes of loading and running with x = {1, 2}, at most 10,000 iterations and 16 MB.
 std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers = {Tier::kReference, Tier::kProgram}) {
   std::string said;
   for (const Tier tier : tiers) {
@@ -231,8 +231,8 @@ TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
   EXPECT_EQ(outcome(bytes_of(state)), "ran\nran\n");
 }
 
-// The loop that an LSTM is lowered to counts its trips as any other.
-TEST(HostileModels, ALimitOfTripsInALowering) {
+// The loop that an LSTM is lowered to counts its iterations as any other.
+TEST(HostileModels, ALimitOfIterationsInALowering) {
   const std::string nodes =
       "n = Constant <value_ints = [10001, 1, 1]> ()\n o = Constant <value_ints = [2, 1, 1]> ()\n"
       "r = Reshape (x, o)\n s = Tile (r, n)\n"

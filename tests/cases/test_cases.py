@@ -14,7 +14,7 @@
     == expect
     ...                              what the engine makes of the model: see test_plans.py
 
-Each case is run in every tier of TIERS: interpreted, by the reference interpreter, with its loops as native code from their first trip on
+Each case is run in every tier of TIERS: interpreted, by the reference interpreter, with its loops as native code from their first iteration on
 and from a later one, and on four threads. A model that can be streamed along a symbolic size is streamed as well. All of
 that is done in every instruction set that the machine has.
 """

@@ -14,8 +14,8 @@ std::string loop_model() {
   const ProtoBytes body = graph({.nodes = {node("Add", {"h", "x"}, {"h2"}), node("Identity", {"go"}, {"go2"})},
                                  .inputs = {value("i", 7, {}), value("go", 9, {}), value("h")},
                                  .outputs = {value("go2", 9, {}), value("h2")}});
-  return model_of({node("Loop", {"trips", "", "x"}, {"y"}, {graph_attribute("body", body)})},
-                  {tensor("trips", 7, {}, raw_bytes<int64_t>({3}))});
+  return model_of({node("Loop", {"iterations", "", "x"}, {"y"}, {graph_attribute("body", body)})},
+                  {tensor("iterations", 7, {}, raw_bytes<int64_t>({3}))});
 }
 
 TEST(CheckHostile, LengthsBeyondTheFile) {

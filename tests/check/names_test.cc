@@ -89,13 +89,13 @@ TEST(CheckNames, TellsOrderFromCircles) {
   EXPECT_THAT(codes(check_bytes(model_of({node("Add", {"x", "y"}, {"y"})}))), ElementsAre("node-cycle"));
 }
 
-ProtoBytes loop(const GraphParts& body, const Names& inputs = {"trips", "", "x"}, const Names& outputs = {"y"}) {
+ProtoBytes loop(const GraphParts& body, const Names& inputs = {"iterations", "", "x"}, const Names& outputs = {"y"}) {
   return node("Loop", inputs, outputs, {graph_attribute("body", graph(body))}, "loop");
 }
 const std::vector<ProtoBytes> kBodyInputs = {value("i", 7, {}), value("go", 9, {}), value("h", 1, {"2"})};
 
-std::string loop_model(const GraphParts& body, const Names& inputs = {"trips", "", "x"}) {
-  return model_of({loop(body, inputs)}, {tensor("trips", 7, {}, raw_bytes<int64_t>({3}))});
+std::string loop_model(const GraphParts& body, const Names& inputs = {"iterations", "", "x"}) {
+  return model_of({loop(body, inputs)}, {tensor("iterations", 7, {}, raw_bytes<int64_t>({3}))});
 }
 
 TEST(CheckNames, SeesOuterNamesFromBodiesButNotTheOtherWay) {
@@ -107,9 +107,9 @@ TEST(CheckNames, SeesOuterNamesFromBodiesButNotTheOtherWay) {
   const std::string inner_used = model_of({loop({.nodes = {node("Neg", {"h"}, {"inner"})},
                                                  .inputs = kBodyInputs,
                                                  .outputs = {value("go", 9, {}), value("inner")}},
-                                                {"trips", "", "x"}, {"a"}),
+                                                {"iterations", "", "x"}, {"a"}),
                                            node("Add", {"a", "inner"}, {"y"})},
-                                          {tensor("trips", 7, {}, raw_bytes<int64_t>({3}))});
+                                          {tensor("iterations", 7, {}, raw_bytes<int64_t>({3}))});
   const Report report = check_bytes(inner_used);
   ASSERT_THAT(codes(report), ElementsAre("name-unknown"));
   EXPECT_THAT(report.diagnostics[0].origin, HasSubstr("in /loop:body"));
@@ -159,7 +159,7 @@ TEST(CheckNames, RefusesWhatIsNoText) {
 
 TEST(CheckSurprises, LoopWithoutCondition) {
   const std::vector<ProtoBytes> outputs = {value("go2", 9, {}), value("h2")};
-  const auto with = [&](const ProtoBytes& condition, const Names& inputs = {"trips", "", "x"}) {
+  const auto with = [&](const ProtoBytes& condition, const Names& inputs = {"iterations", "", "x"}) {
     return codes(check_bytes(loop_model(
         {.nodes = {node("Neg", {"h"}, {"h2"}), condition}, .inputs = kBodyInputs, .outputs = outputs}, inputs)));
   };

@@ -43,7 +43,7 @@ TEST(CheckText, InfersAsBinariesDo) {
 }
 
 constexpr std::string_view kLoop = R"(f (int64 n, bool on, float[2] x) => (float[2] y) {
-  y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+  y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
     go_out = Identity (go)
     h_out = Mul (h, i)
   }>
@@ -54,7 +54,7 @@ TEST(CheckText, PointsAtTypesAndWhereTheyComeFrom) {
   const std::string said = rendered(std::string(kHeader) + std::string(kLoop), true);
   EXPECT_THAT(said, HasSubstr("model.txt:5:21: error: /Loop_0:body/Mul_1 (Mul-14): input 1 (B), \"i\": its type"));
   EXPECT_THAT(said, HasSubstr("        h_out = Mul (h, i)\n                        ^\n"));
-  EXPECT_THAT(said, HasSubstr("    model.txt:3:43: \"i\" is an input of the body of /Loop_0 (Loop-21)\n"));
+  EXPECT_THAT(said, HasSubstr("    model.txt:3:48: \"i\" is an input of the body of /Loop_0 (Loop-21)\n"));
 }
 
 TEST(CheckText, FindsNodesOfFunctions) {

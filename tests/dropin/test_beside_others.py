@@ -19,16 +19,16 @@ sys.path += {folders!r}
 import numpy as np, treadle
 
 LOOP = '''<ir_version: 10, opset_import: ["" : 22]>
-g (int64 trips, float[8] x) => (float[8] y) {{
+g (int64 iterations, float[8] x) => (float[8] y) {{
   yes = Constant <value = bool {{1}}> ()
   y = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {{
     continues = Identity(go)
     third = Constant <value = float {{0.3}}> ()
     u = Mul(s, third)
     t = Tanh(u)
-  }}> (trips, yes, x)
+  }}> (iterations, yes, x)
 }}'''
-FEEDS = {{"trips": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
+FEEDS = {{"iterations": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
 
 def loop(jit):
     options = treadle.SessionOptions()

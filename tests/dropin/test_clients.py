@@ -22,7 +22,7 @@ DETECTOR = HERE.parents[1] / "examples" / "vad" / "silero_vad.onnx"
 RECORDING = DETECTOR.with_name("recording.wav")
 
 LOOP = """<ir_version: 8, opset_import: ["" : 17]>
-g (int64 n, float[N,3] x) => (float[N,3] y, float[trips,N] sums) {
+g (int64 n, float[N,3] x) => (float[N,3] y, float[iterations,N] sums) {
   yes = Constant <value = bool {1}> ()
   y, sums = Loop <body = b (int64 i, bool go, float[N,3] s) => (bool on, float[N,3] t, float[N] sum) {
     on = Identity(go)

@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 HEADERS = ("/usr/include/onnxruntime", "/usr/include/onnxruntime/core/session", "/usr/local/include/onnxruntime")
 
 MODELS = {
-    "loop": """g (int64 n, float[N,3] x) => (float[N,3] y, float[trips,N] sums) {
+    "loop": """g (int64 n, float[N,3] x) => (float[N,3] y, float[iterations,N] sums) {
       yes = Constant <value = bool {1}> ()
       y, sums = Loop <body = b (int64 i, bool go, float[N,3] s) => (bool on, float[N,3] t, float[N] sum) {
         on = Identity(go)

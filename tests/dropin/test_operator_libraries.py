@@ -21,7 +21,7 @@ LIBRARIES = {
           upper = ai.onnx.contrib.StringUpper(words)
           lengths = ai.onnx.contrib.StringLength(upper)
         }""",
-        """g (int64 n, string[N] words) => (string[N] last, string[trips,N] all) {
+        """g (int64 n, string[N] words) => (string[N] last, string[iterations,N] all) {
           yes = Constant <value = bool {1}> ()
           last, all = Loop <body = b (int64 i, bool go, string[N] s) => (bool on, string[N] t, string[N] row) {
             on = Identity(go)
@@ -32,7 +32,7 @@ LIBRARIES = {
     ],
     "onnx-extended==0.5.0": [
         "g (float[N,3] x) => (float[N,3] y) { y = onnx_extended.ortops.tutorial.cpu.MyCustomOp(x, x) }",
-        """g (int64 n, float[N,3] x) => (float[N,3] last, float[trips,N,3] all) {
+        """g (int64 n, float[N,3] x) => (float[N,3] last, float[iterations,N,3] all) {
           yes = Constant <value = bool {1}> ()
           last, all = Loop <body = b (int64 i, bool go, float[N,3] s) => (bool on, float[N,3] t, float[N,3] row) {
             on = Identity(go)

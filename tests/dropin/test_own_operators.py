@@ -17,7 +17,7 @@ HEAD = '<ir_version: 8, opset_import: ["" : 17, "own" : 1, "classes" : 1]>'
 VERSIONS = [8, 13, 14, 16, 17, 18, 22]  # of OrtCustomOp
 X = np.float32([1, -2, 0.5])
 
-LOOP = """g (int64 n, float[3] x) => (float[3] y, float[trips,3] all) {
+LOOP = """g (int64 n, float[3] x) => (float[3] y, float[iterations,3] all) {
   yes = Constant <value = bool {1}> ()
   y, all = Loop <body = b (int64 i, bool go, float[3] h) => (bool on, float[3] k, float[3] o) {
     on = Identity(go)

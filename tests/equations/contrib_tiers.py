@@ -13,12 +13,12 @@ from contrib import Node
 from one_node import PROTO, treadle
 from onnx import helper, numpy_helper
 
-TRIPS = 3
+ITERATIONS = 3
 TIERS = ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"})
 
 
 def scanned(node: Node) -> tuple[bytes, dict]:
-    """A model that runs the node on TRIPS copies of its inputs, one in each trip; inputs that are constants stay so."""
+    """A model that runs the node on ITERATIONS copies of its inputs, one in each iteration; inputs that are constants stay so."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(node.inputs)]
     slices = [i for i, name in enumerate(names) if name and i not in node.constants]
     results = [f"y{i}" for i, t in enumerate(node.outputs) if t is not None]
@@ -32,7 +32,7 @@ def scanned(node: Node) -> tuple[bytes, dict]:
         [helper.make_tensor_value_info(names[i], PROTO[node.inputs[i].dtype], node.inputs[i].shape) for i in slices],
         [helper.make_tensor_value_info(name, t, None) for name, t in zip(results, types, strict=True)],
     )
-    stacks = {f"all_{names[i]}": np.stack([node.inputs[i]] * TRIPS) for i in slices}
+    stacks = {f"all_{names[i]}": np.stack([node.inputs[i]] * ITERATIONS) for i in slices}
     stacked = [f"all_{name}" for name in results]
     scan = helper.make_node("Scan", list(stacks), stacked, body=body, num_scan_inputs=len(stacks))
     constants = [

@@ -12,21 +12,23 @@ def one_value(array, what):
 
 
 def loop(body, m=None, cond=None, states=(), empty=()):
-    """body(trip, condition, *states) -> (condition, *states, *elements). `empty`: what each scan output is without
-    any trip. Returns the final states and the stacked elements. Without `cond` the body's condition is ignored."""
+    """body(iteration, condition, *states) -> (condition, *states, *elements). `empty`: what each scan output is without
+    any iteration. Returns the final states and the stacked elements. Without `cond` the body's condition is ignored."""
     limit = None if m is None else int(one_value(m, "M"))
     continues = True if cond is None else bool(one_value(cond, "cond"))
     states = list(states)
     elements = [[] for _ in empty]
-    trip = 0
-    while continues and (limit is None or trip < limit):
-        condition, *results = body(trip, continues, *states)
+    iteration = 0
+    while continues and (limit is None or iteration < limit):
+        condition, *results = body(iteration, continues, *states)
         if cond is not None:
             continues = bool(one_value(condition, "the body's condition"))
         states, new = results[: len(states)], results[len(states) :]
         for collected, element in zip(elements, new, strict=True):
             if collected and collected[0].shape != element.shape:
-                raise ValueError(f"iteration {trip}: an element changed from {collected[0].shape} to {element.shape}")
+                raise ValueError(
+                    f"iteration {iteration}: an element changed from {collected[0].shape} to {element.shape}"
+                )
             collected.append(element)
-        trip += 1
+        iteration += 1
     return states + [np.stack(c) if c else e for c, e in zip(elements, empty, strict=True)]

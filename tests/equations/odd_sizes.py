@@ -286,16 +286,16 @@ def ways(base: Sample, sample: Sample, all_of_them: bool):
 
 
 def loops(sample: Sample, axes: list, results: list, all_of_them: bool):
-    """(trips, (what, run)) of loops around the node, the first of which is the reference."""
+    """(iterations, (what, run)) of loops around the node, the first of which is the reference."""
     if not axes or len({i for i, _ in axes}) < len(axes) or not all(isinstance(y, np.ndarray) for y in results):
         return
     model, feeds = growing(sample, axes, results)
-    for trips in (1, 3) if all_of_them else (1,):
-        fed = feeds | {"n": np.array(trips)}
+    for iterations in (1, 3) if all_of_them else (1,):
+        fed = feeds | {"n": np.array(iterations)}
         yield (
-            trips,
+            iterations,
             [
-                (f"loop of {trips} {what}", lambda o=options, f=fed: session(model, **o).run(None, f))
+                (f"loop of {iterations} {what}", lambda o=options, f=fed: session(model, **o).run(None, f))
                 for what, options in (
                     ("in the reference", {"tier": "reference"}),
                     ("as program", {"jit": "off"}),
@@ -415,13 +415,13 @@ class Trial:
         judged = by_evaluator(self.sample) if agrees_with_evaluator(self.base) else None
         if judged is not None and not near(judged, first):
             self.say("wrong", f"{[text_of(y) for y in first]}, the evaluator gives {[text_of(y) for y in judged]}")
-        for trips, runs in loops(self.sample, self.axes, first, self.long):
+        for iterations, runs in loops(self.sample, self.axes, first, self.long):
             around = None
             for what, run in runs:
                 made.append(outcome(run))
                 around = made[-1] if around is None else around
                 self.check(what, around, made[-1])
-            if trips == 1 and not isinstance(around, str):
+            if iterations == 1 and not isinstance(around, str):
                 self.check("loop", first, around)
         if not is_random(self.sample):
             digest = hashlib.sha256(b"".join(map(bits, [first, *(m for m in made if not isinstance(m, str))])))

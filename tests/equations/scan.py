@@ -6,7 +6,7 @@ import numpy as np
 def scan(body, states, inputs, outputs, *, input_axes=None, output_axes=None, input_directions=None,
          output_directions=None):  # fmt: skip
     """body(*states, *elements) -> (*states, *elements). `outputs`: per scan output the sizes and type of an element,
-    for a scan without any trip."""
+    for a scan without any iteration."""
     input_axes = input_axes or [0] * len(inputs)
     output_axes = output_axes or [0] * len(outputs)
     input_directions = input_directions or [0] * len(inputs)

@@ -32,9 +32,9 @@ class Random:
         self.scans = int(rng.integers(0 if self.states else 1, 4))
         self.mode = str(rng.choice(["M", "cond", "both", "M true"]))
         self.m = int(rng.integers(-1, 7))
-        self.threshold = int(rng.integers(0, 6))  # the body's condition: trip < threshold
+        self.threshold = int(rng.integers(0, 6))  # the body's condition: iteration < threshold
         self.one_element = bool(rng.random() < 0.3)  # M and cond as [1]
-        self.names = ["trip", "captured", "constant"] + [f"s{k}" for k in range(self.states)]
+        self.names = ["iteration", "captured", "constant"] + [f"s{k}" for k in range(self.states)]
         self.results = [self.draw_result() for _ in range(self.states + self.scans)]
         self.state_values = [rng.integers(-9, 9, 3) for _ in range(self.states)]
         self.captured = rng.integers(-9, 9, 3)
@@ -42,20 +42,20 @@ class Random:
 
     def draw_result(self):
         a, b = (str(n) for n in self.rng.choice(self.names, 2))
-        return (a,) if self.rng.random() < 0.6 and a != "trip" else (a, b)
+        return (a,) if self.rng.random() < 0.6 and a != "iteration" else (a, b)
 
-    def body(self, trip, condition, *states):
-        values = {"trip": np.int64(trip), "captured": self.captured, "constant": self.constant}
+    def body(self, iteration, condition, *states):
+        values = {"iteration": np.int64(iteration), "captured": self.captured, "constant": self.constant}
         values |= {f"s{k}": s for k, s in enumerate(states)}
         results = [np.broadcast_to(sum(values[n] for n in names), (3,)) for names in self.results]
-        return [trip < self.threshold, *results]
+        return [iteration < self.threshold, *results]
 
     def body_graph(self):
         kind = TensorProto.INT64
-        nodes = [helper.make_node("Less", ["trip", "threshold"], ["continues"])]
+        nodes = [helper.make_node("Less", ["iteration", "threshold"], ["continues"])]
         if self.version < 9:  # Less compares integers from version 9 on
-            nodes = [helper.make_node("Cast", [n], [f"{n}_f"], to=1) for n in ("trip", "threshold")]
-            nodes.append(helper.make_node("Less", ["trip_f", "threshold_f"], ["continues"]))
+            nodes = [helper.make_node("Cast", [n], [f"{n}_f"], to=1) for n in ("iteration", "threshold")]
+            nodes.append(helper.make_node("Less", ["iteration_f", "threshold_f"], ["continues"]))
         outputs = ["continues"]
         zero = helper.make_tensor("zero", kind, [3], [0, 0, 0])
         for i, names in enumerate(self.results):
@@ -65,7 +65,7 @@ class Random:
                 nodes.append(helper.make_node("Add", list(names), [f"sum{i}"]))
                 nodes.append(helper.make_node("Add", [f"sum{i}", "zero"], [f"r{i}"]))
                 outputs.append(f"r{i}")
-        given = [helper.make_tensor_value_info("trip", kind, []),
+        given = [helper.make_tensor_value_info("iteration", kind, []),
                  helper.make_tensor_value_info("condition", TensorProto.BOOL, [])]  # fmt: skip
         given += [helper.make_tensor_value_info(f"s{k}", kind, [3]) for k in range(self.states)]
         results = [helper.make_tensor_value_info("continues", TensorProto.BOOL, [])]
@@ -132,7 +132,7 @@ def count(inputs, m=None, cond=None, m_shape="", cond_shape="", opset=16):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "m", "cond", "trips"),
+    ("inputs", "m", "cond", "iterations"),
     [
         ("M, ", 5, None, 5),  # for: the body's condition is ignored
         ("M, cond", 2, True, 2),
@@ -147,11 +147,11 @@ def count(inputs, m=None, cond=None, m_shape="", cond_shape="", opset=16):
     ],
 )
 @pytest.mark.parametrize("shape", ["", "[1]"])
-def test_trip_rules(inputs, m, cond, trips, shape):
+def test_iteration_rules(inputs, m, cond, iterations, shape):
     def shaped(value):
         return value if value is None or not shape else [value]
 
-    assert count(inputs, shaped(m), shaped(cond), shape, shape) == trips
+    assert count(inputs, shaped(m), shaped(cond), shape, shape) == iterations
 
 
 def test_neither_m_nor_cond_runs_until_a_limit():
@@ -178,7 +178,7 @@ def test_m_and_cond_hold_one_element(which, shape):
         count("M, cond", **{"m": 3, "cond": True, **values}, **shapes)
 
 
-def test_zero_trips_of_known_element():
+def test_zero_iterations_of_known_element():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64 M, float[2, N] s0) => (float[2, ?] s, float[?, 2, ?] a, int64[?, ?] b) {
       s, a, b = Loop <body = b (int64 i, bool k, float[2, N] h) => (bool k, float[2, N] n, float[2, N] n, int64[2] d) {
@@ -193,7 +193,7 @@ def test_zero_trips_of_known_element():
     assert b.shape == (0, 2) and b.dtype == np.int64
 
 
-def test_zero_trips_of_unknown_rank():
+def test_zero_iterations_of_unknown_rank():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64 M, int64[?] shape) => (float[] y) {
       y = Loop <body = b (int64 i, bool k) => (bool k, float[] o) { o = ConstantOfShape(shape) }>(M, )
@@ -220,7 +220,7 @@ def test_a_state_that_grows_although_the_body_declares_one_shape():
     assert s.shape == (32,) and n.ravel().tolist() == [2, 4, 8, 16, 32]
 
 
-def test_an_element_that_changes_shape_names_the_trip():
+def test_an_element_that_changes_shape_names_the_iteration():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64 M, float[N] s0) => (float[?] s, float[?, ?] y) {
       s, y = Loop <body = b (int64 i, bool k, float[P] h) => (bool k, float[Q] g, float[P] h) {
@@ -233,7 +233,7 @@ def test_an_element_that_changes_shape_names_the_trip():
         run(text, {"M": np.array(3), "s0": np.ones(2, FLOAT)})
 
 
-def test_an_error_in_the_body_names_the_trip():
+def test_an_error_in_the_body_names_the_iteration():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64 M, int64[N] d) => (int64[?] y) {
       y = Loop <body = b (int64 i, bool k) => (bool k, int64 q) {
@@ -271,7 +271,7 @@ def test_loop_1_needs_a_state():
         run(text % 10, {"M": np.array(3)})
 
 
-def test_the_first_trip_does_not_write_into_inputs_or_captures():
+def test_the_first_iteration_does_not_write_into_inputs_or_captures():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64 M, float[3] a) => (float[3] s, float[3] t, float[3] still) {
       s, t = Loop <body = b (int64 i, bool k, float[3] p, float[3] q) => (bool k, float[3] r, float[3] p) {

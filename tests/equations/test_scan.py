@@ -189,7 +189,7 @@ def test_lengths_that_differ():
         run(text, {"a": np.zeros(3, FLOAT), "b": np.zeros(4, FLOAT)})
 
 
-def test_a_state_that_changes_shape_names_the_trip():
+def test_a_state_that_changes_shape_names_the_iteration():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (float[N] s0, float[T, K] x) => (float[?] s) {
       s = Scan <num_scan_inputs: int = 1, body = b (float[P] h, float[K] e) => (float[Q] n) {
@@ -201,7 +201,7 @@ def test_a_state_that_changes_shape_names_the_trip():
     assert s.tolist() == [1, 1]
 
 
-def test_an_element_that_changes_shape_names_the_trip():
+def test_an_element_that_changes_shape_names_the_iteration():
     text = """<ir_version: 8, opset_import: ["": 16]>
     g (int64[T, 1] n) => (float[?,?] y) {
       y = Scan <num_scan_inputs: int = 1, body = b (int64[1] k) => (float[Q] o) { o = ConstantOfShape(k) }>(n)

@@ -155,7 +155,7 @@ std::string loop_of(const std::string& state, const std::string& element) {
          " h_out, float[?] row) { go_out = Identity (go) " + element + " row = Identity (h) }>";
 }
 
-TEST(InferLoops, TripsGiveLengths) {
+TEST(InferLoops, IterationsGiveLengths) {
   Types types = types_of("(float[2] x, float[T] s) => (float[?] y, float[?,?] scanned)",
                          "sh = Shape (s) n = Squeeze (sh) " + loop_of("float[2]", "h_out = Add (h, h)"));
   EXPECT_EQ(types["scanned"], "[T,2]");

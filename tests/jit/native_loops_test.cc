@@ -1,5 +1,5 @@
-// Each way in which src/jit writes a loop, alone: the bits of the interpreter, from whichever trip the code takes over,
-// in every instruction set, and nothing called that the code can contain.
+// Each way in which src/jit writes a loop, alone: the bits of the interpreter, from whichever iteration the code takes
+// over, in every instruction set, and nothing called that the code can contain.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,19 +10,19 @@
 namespace treadle::testing_support {
 namespace {
 
-constexpr int64_t kTrips = 9;
+constexpr int64_t kIterations = 9;
 
-// A Loop of kTrips trips over the state s of this type, whose body makes the next state t. `inputs`: more inputs of the
-// model, as "float[8] w".
+// A Loop of kIterations iterations over the state s of this type, whose body makes the next state t. `inputs`: more
+// inputs of the model, as "float[8] w".
 std::string loop_over(const std::string& type, const std::string& body, const std::string& inputs = "") {
   return fmt::format(R"(<ir_version: 10, opset_import: ["" : 22]>
-    g ({0} x{1}{2}) => ({0} y) <int64 trips = {{{3}}}, bool yes = {{1}}> {{
-      y = Loop (trips, yes, x) <body = b (int64 i, bool go, {0} s) => (bool continues, {0} t) {{
+    g ({0} x{1}{2}) => ({0} y) <int64 iterations = {{{3}}}, bool yes = {{1}}> {{
+      y = Loop (iterations, yes, x) <body = b (int64 i, bool go, {0} s) => (bool continues, {0} t) {{
         continues = Identity (go)
         {4}
       }}>
     }})",
-                     type, inputs.empty() ? "" : ", ", inputs, kTrips, body);
+                     type, inputs.empty() ? "" : ", ", inputs, kIterations, body);
 }
 
 void expect_state_of(const Dims& dims, const std::string& body, const Calls& calls = std::vector<std::string>()) {
@@ -131,7 +131,7 @@ TEST(NativeLoops, ARowTimesAMatrix) {
   }
 }
 
-// src/jit/blocks.cc: long states that nothing else reads stay in registers for many trips.
+// src/jit/blocks.cc: long states that nothing else reads stay in registers for many iterations.
 TEST(NativeLoops, LongStatesInBlocks) {
   for (const int64_t width : {256, 1003}) {
     expect_state_of({width}, "h = Constant <value = float {0.5}> ()  a = Mul (s, h)  b = Add (a, h)  t = Sqrt (b)");
@@ -139,8 +139,8 @@ TEST(NativeLoops, LongStatesInBlocks) {
 }
 
 // The same with rows of scan inputs and scan outputs: a block reads and writes its part of them. The wider rows are
-// gone over in several passes of a few trips.
-constexpr int64_t kRowTrips = 37;
+// gone over in several passes of a few iterations.
+constexpr int64_t kRowIterations = 37;
 
 struct RowWidth {
   int64_t width;
@@ -151,11 +151,11 @@ class LongRowsInBlocks : public testing::TestWithParam<RowWidth> {
   // `{w}`, `{n}` and `{r}` in the text: the width, the number of rows, and the direction.
   void expect_of(const std::string& text, const Feeds& feeds) {
     expect_native_as_interpreted(fmt::format(fmt::runtime(text), fmt::arg("w", GetParam().width),
-                                             fmt::arg("n", kRowTrips), fmt::arg("r", GetParam().backwards)),
+                                             fmt::arg("n", kRowIterations), fmt::arg("r", GetParam().backwards)),
                                  feeds);
   }
   Tensor state(int seed = 0) const { return some_floats({GetParam().width}, seed); }
-  Tensor rows(int seed = 0) const { return some_floats({kRowTrips, GetParam().width}, seed); }
+  Tensor rows(int seed = 0) const { return some_floats({kRowIterations, GetParam().width}, seed); }
 };
 
 TEST_P(LongRowsInBlocks, ExponentialMovingAverageOfScanInputs) {
@@ -194,8 +194,8 @@ TEST_P(LongRowsInBlocks, IntegratorWithScanOutputs) {
 TEST_P(LongRowsInBlocks, RowsThatAreOnlyWritten) {
   expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[{w}] p) => (float[{w}] last, float[{n},{w}] path)
-      <int64 trips = {{{n}}}, bool yes = {{1}}, float step = {{0.125}}> {{
-      last, path = Loop (trips, yes, p)
+      <int64 iterations = {{{n}}}, bool yes = {{1}}, float step = {{0.125}}> {{
+      last, path = Loop (iterations, yes, p)
         <body = b (int64 i, bool go, float[{w}] q) => (bool continues, float[{w}] q2, float[{w}] o) {{
         continues = Identity (go)
         time = Cast <to = 1> (i)
@@ -208,8 +208,8 @@ TEST_P(LongRowsInBlocks, RowsThatAreOnlyWritten) {
             {{"p", state()}});
 }
 
-// What is carried is a row of the trip before; one number of each trip goes to all elements.
-TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachTrip) {
+// What is carried is a row of the iteration before; one number of each iteration goes to all elements.
+TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachIteration) {
   expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[{w}] h, float[{w}] z, float[{n},{w}] x, float[{n}] gain) =>
       (float[{w}] h_last, float[{w}] z_last, float[{n},{w}] y) {{
@@ -224,14 +224,14 @@ TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachTrip) {
         c2 = Identity (e)
       }}> (h, z, x, gain)
     }})",
-            {{"h", state()}, {"z", state(1)}, {"x", rows(2)}, {"gain", some_floats({kRowTrips}, 3)}});
+            {{"h", state()}, {"z", state(1)}, {"x", rows(2)}, {"gain", some_floats({kRowIterations}, 3)}});
 }
 
-// Elements of eight, four and one byte, all in blocks of as many; the trip's number goes to all of them.
+// Elements of eight, four and one byte, all in blocks of as many; the iteration's number goes to all of them.
 TEST_P(LongRowsInBlocks, MixedElementTypes) {
   Tensor counts = *Tensor::allocate(ElementType::kInt64, {GetParam().width});
   std::fill_n(counts.mutable_data<int64_t>(), GetParam().width, 0);
-  Tensor wide = *Tensor::allocate(ElementType::kDouble, {kRowTrips, GetParam().width});
+  Tensor wide = *Tensor::allocate(ElementType::kDouble, {kRowIterations, GetParam().width});
   for (int64_t i = 0; i < wide.element_count(); ++i) {
     wide.mutable_data<double>()[i] = static_cast<double>(i * 11 % 29 - 14) / 7;
   }
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(NativeLoops, LongRowsInBlocks,
                          testing::Values(RowWidth{256, 0}, RowWidth{1003, 1}, RowWidth{5000, 0}));
 
 // src/opt/reassociation.cc: which minimum is taken last changes nothing.
-TEST(NativeLoops, ChainsOfMinimaThatWaitForTheTripBefore) {
+TEST(NativeLoops, ChainsOfMinimaThatWaitForTheIterationBefore) {
   const std::string inputs = "float[6] p, float[6] q";
   const Tensor p = some_floats({6}, 4), q = some_floats({6}, 5);
   for (const char* op : {"Min", "Max"}) {
@@ -277,10 +277,10 @@ TEST(NativeLoops, LoopsInsideAreWrittenOutAsWell) {
     }>)");
 }
 
-TEST(NativeLoops, AConditionEndsTheLoopAtTheSameTrip) {
+TEST(NativeLoops, AConditionEndsTheLoopAtTheSameIteration) {
   const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
-    g (float x) => (float y, float[n] all) <int64 trips = {100}, bool yes = {1}, float limit = {20}> {
-      y, all = Loop (trips, yes, x) <body = b (int64 i, bool go, float s) => (bool continues, float t, float seen) {
+    g (float x) => (float y, float[n] all) <int64 iterations = {100}, bool yes = {1}, float limit = {20}> {
+      y, all = Loop (iterations, yes, x) <body = b (int64 i, bool go, float s) => (bool continues, float t, float seen) {
         t = Add (s, s)
         seen = Identity (s)
         continues = Less (t, limit)
@@ -312,11 +312,11 @@ TEST(NativeLoops, WhatHasNoStepIsACallOfItsKernel) {
                   std::vector<std::string>{"Det"});
 }
 
-// The place of an error names the trip, which native code knows as well as the interpreter.
-TEST(NativeLoops, ErrorsNameTheSameTrip) {
+// The place of an error names the iteration, which native code knows as well as the interpreter.
+TEST(NativeLoops, ErrorsNameTheSameIteration) {
   const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
-    g (int64[12] x) => (int64[12] y) <int64 trips = {9}, bool yes = {1}, int64 four = {4}> {
-      y = Loop (trips, yes, x) <body = b (int64 i, bool go, int64[12] s) => (bool continues, int64[12] t) {
+    g (int64[12] x) => (int64[12] y) <int64 iterations = {9}, bool yes = {1}, int64 four = {4}> {
+      y = Loop (iterations, yes, x) <body = b (int64 i, bool go, int64[12] s) => (bool continues, int64[12] t) {
         continues = Identity (go)
         left = Sub (four, i)
         t = Div (s, left)
@@ -328,8 +328,8 @@ TEST(NativeLoops, ErrorsNameTheSameTrip) {
   const Status expected = TextSession(text).run({{"x", x}}, results);
   EXPECT_EQ(expected.code(), Code::kRuntime);
   EXPECT_NE(expected.place().find("iteration 4"), std::string::npos) << expected.to_string();
-  for (const int64_t trip : {0, 2}) {
-    const Status found = TextSession(text, compiled(trip)).run({{"x", x}}, results);
+  for (const int64_t iteration : {0, 2}) {
+    const Status found = TextSession(text, compiled(iteration)).run({{"x", x}}, results);
     EXPECT_EQ(found.to_string(), expected.to_string());
   }
 }

@@ -24,7 +24,7 @@ constexpr const char* kEverything = R"TEXT(<ir_version: 10, opset_import: ["" : 
 named (int64 n, float[T] x) => (float[T] y, float[?, T] all, string[2] words)
 <float[1] half = {0.5}, string[2] words = {"a", "b"}> {
   [sum] t = my.twice (x)
-  y, all, c, d = Loop (n, , t) <body = trip (int64 i, bool go, float[T] t) => (bool go, float[T] next, float[T] x, float[T] x, float[1] half) {
+  y, all, c, d = Loop (n, , t) <body = iteration (int64 i, bool go, float[T] t) => (bool go, float[T] next, float[T] x, float[T] x, float[1] half) {
     next = Mul (t, half)
   }>
 }

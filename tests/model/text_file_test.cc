@@ -18,7 +18,7 @@ f (int64 n, bool on, float[2] x) => (float[2] y) {
   [same] a = Relu (x)
   [same] b = Relu (a)
   ["with / and (x)"] c = my.twice (b)
-  y = Loop (n, on, c) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+  y = Loop (n, on, c) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
     go_out = Identity (go)
     h_out = Add (h, x)
   }>

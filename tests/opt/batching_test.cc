@@ -123,7 +123,7 @@ TEST(Batching, StepsThatAreNotKnown) {
   }
 }
 
-// Trips and entries become one axis for whatever treats entries one by one.
+// Iterations and entries become one axis for whatever treats entries one by one.
 TEST(Batching, ConvolutionsOfFramesAreOneOfAllFrames) {
   for (const int64_t entries : {1, 2}) {
     TestGraph t({floats({entries, 16}), floats({5, entries, 3, 6}), floats({16, 3, 3}), floats({16, 16}), floats({16})},
@@ -155,7 +155,7 @@ TEST(Batching, PadsOfSomeAxes) {
   expect_same_as_reference(t, *planned);
 }
 
-TEST(Batching, ConvolutionsWithWeightsOfTheTripStay) {
+TEST(Batching, ConvolutionsWithWeightsOfTheIterationStay) {
   TestGraph t({floats({1, 4, 4}), floats({5, 1, 4, 6}), floats({5, 4, 4, 3})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
   t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {body[1], body[2]})})})[0]);

@@ -50,7 +50,8 @@ TEST(Branches, ACheapOneBecomesASelectAndJoinsTheGroup) {
   t->set_output(0, t.end_loop({t->call("Add", {next, body[0]})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Mod Equal Mul Div Where Add", "end"));
-  for (const int64_t trips : {0, 1, 2, 9}) expect_same_as_reference(t, *planned, {{0, number(trips)}, {1, number(27)}});
+  for (const int64_t iterations : {0, 1, 2, 9})
+    expect_same_as_reference(t, *planned, {{0, number(iterations)}, {1, number(27)}});
 }
 
 TEST(Branches, InsideBranchesAndWithoutNodes) {

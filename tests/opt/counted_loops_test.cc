@@ -70,8 +70,8 @@ TEST(CountedLoops, TheCounterStaysWhereItIsRead) {
   TestGraph t({floats({8}), floats({6, 8})}, 1);
   const auto body = t.begin_loop(t->constant_int64(6), {t.in(0)});
   auto* x = t->call("Gather", {t.in(1), body[0]});
-  auto* trip = t->call("Cast", {body[0]}, {Attribute::of("to", 1)});
-  t->set_output(0, t.end_loop({t->call("Add", {t->call("Mul", {x, trip}), body[2]})})[0]);
+  auto* iteration = t->call("Cast", {body[0]}, {Attribute::of("to", 1)});
+  t->set_output(0, t.end_loop({t->call("Add", {t->call("Mul", {x, iteration}), body[2]})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Range", "Scan", "Cast", "fused Mul Add", "end"));
   expect_same_as_reference(t, *planned);
@@ -92,7 +92,7 @@ TEST(CountedLoops, ThroughNesting) {
   expect_same_as_reference(t, *planned);
 }
 
-TEST(CountedLoops, TripsThatAreTheSizeOfTheData) {
+TEST(CountedLoops, IterationsThatAreTheSizeOfTheData) {
   TestGraph t({floats({8}), floats({Dim::symbol("T"), 8})}, 2);
   auto* size = t->call("Shape", {t.in(1)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
   const auto body = t.begin_loop(t->call("Squeeze", {size}), {t.in(0)}, 1);
@@ -111,11 +111,11 @@ TEST(CountedLoops, TripsThatAreTheSizeOfTheData) {
   }
 }
 
-// What could be outside of the data, trips that are not counted, states that change their size.
+// What could be outside of the data, iterations that are not counted, states that change their size.
 TEST(CountedLoops, OthersStay) {
-  const auto loop = [](int64_t trips, int64_t offset) {
+  const auto loop = [](int64_t iterations, int64_t offset) {
     TestGraph t({floats({8}), floats({6, 8})}, 1);
-    const auto body = t.begin_loop(t->constant_int64(trips), {t.in(0)});
+    const auto body = t.begin_loop(t->constant_int64(iterations), {t.in(0)});
     auto* x = t->call("Gather", {t.in(1), t->call("Add", {body[0], t->constant_int64(offset)})});
     t->set_output(0, t.end_loop({t->call("Add", {x, body[2]})})[0]);
     return plan_of(t)->listing();
@@ -130,7 +130,7 @@ TEST(CountedLoops, OthersStay) {
       0, unknown.end_loop({unknown->call("Add", {unknown->call("Gather", {unknown.in(1), body[0]}), body[2]})})[0]);
   const auto planned = plan_of(unknown);
   EXPECT_THAT(planned->listing(), testing::Contains("Loop"));
-  for (const int64_t trips : {0, 6}) expect_same_as_reference(unknown, *planned, {{2, number(trips)}});
+  for (const int64_t iterations : {0, 6}) expect_same_as_reference(unknown, *planned, {{2, number(iterations)}});
 
   TestGraph grows({floats({1, 8}), floats({6, 1, 8})}, 1);
   const auto growing = grows.begin_loop(grows->constant_int64(6), {grows.in(0)});

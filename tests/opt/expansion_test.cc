@@ -10,7 +10,7 @@ namespace {
 using ir::Attribute;
 using testing::ElementsAre;
 
-const std::vector<std::pair<size_t, AnyValue>> kThreeTrips = {
+const std::vector<std::pair<size_t, AnyValue>> kThreeIterations = {
     {0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 3))}};
 
 TEST(Expansion, ClipJoinsTheGroupsAroundIt) {
@@ -24,7 +24,7 @@ TEST(Expansion, ClipJoinsTheGroupsAroundIt) {
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "fused Sub Max Min", "end"));
-  expect_same_as_reference(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeIterations);
 }
 
 TEST(Expansion, ClipStaysOutsideOfLoops) {
@@ -44,14 +44,14 @@ TEST(Expansion, ClipOfElementsThatAreConverted) {
   t->set_output(0, after[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), testing::Contains(testing::HasSubstr("Max")));
-  expect_same_as_reference(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeIterations);
 }
 
 // Small enough for every rounding to be that of one in the reference interpreter's kernel, up to a few units in the
 // last place.
 void expect_close_to_reference(TestGraph& t, const Planned& planned, const Tensor& x) {
   const kernels::ScopedIsa scope(Isa::kBaseline);
-  const std::vector<AnyValue> inputs{kThreeTrips[0].second, AnyValue(x)};
+  const std::vector<AnyValue> inputs{kThreeIterations[0].second, AnyValue(x)};
   const auto expected = reference::run_graph(t.graph(), inputs);
   ASSERT_TRUE(expected.ok());
   std::vector<AnyValue> results(1);
@@ -114,7 +114,7 @@ TEST(Expansion, ClipOfAnyNumberOfDimensions) {
   t->set_output(0, t.end_loop({t->call("Clip", {t->call("Add", {body[2], t.in(1)}), nullptr, high})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "end"));
-  expect_same_as_reference(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeIterations);
 }
 
 // Bounds that are known are those of the convolution, also behind a sum that it takes in; others it knows nothing of.
@@ -134,7 +134,7 @@ TEST(Expansion, ClipThatAConvolutionTakesInStays) {
       } else {
         EXPECT_THAT(planned->listing(), ElementsAre("Loop", conv, "fused Max Min", "end"));
       }
-      expect_same_as_reference(t, *planned, kThreeTrips);
+      expect_same_as_reference(t, *planned, kThreeIterations);
     }
   }
 }

@@ -1,5 +1,5 @@
-// Loops whose trips or indices only a run knows: both forms stand side by side, and give what the reference interpreter
-// gives.
+// Loops whose iterations or indices only a run knows: both forms stand side by side, and give what the reference
+// interpreter gives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ AnyValue floats_of(Shape shape) {
 
 const auto kBothForms = AllOf(Contains("Scan"), Contains("Loop"));
 
-TEST(GuardedLoops, TripsFromAnInput) {
+TEST(GuardedLoops, IterationsFromAnInput) {
   TestGraph t({floats({1, 64}), floats({7, 1, 32}), floats({32, 64}), int64s({})}, 2);
   const auto body = t.begin_loop(t.in(3), {t.in(0)}, 1);
   auto* x = t->call("Gather", {t.in(1), body[0]});
@@ -35,7 +35,7 @@ TEST(GuardedLoops, TripsFromAnInput) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), kBothForms);
   EXPECT_THAT(planned->listing(), Contains("Slice"));
-  for (const int64_t trips : {-3, 0, 1, 4, 7}) expect_same_as_reference(t, *planned, {{3, number(trips)}});
+  for (const int64_t iterations : {-3, 0, 1, 4, 7}) expect_same_as_reference(t, *planned, {{3, number(iterations)}});
 }
 
 // From an offset on, and backwards from an end, both inputs of the model.
@@ -47,10 +47,10 @@ TEST(GuardedLoops, OffsetsFromInputs) {
   t->set_output(0, t.end_loop({t->call("Add", {t->call("Mul", {x, back}), body[2]})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), kBothForms);
-  const auto run = [&](int64_t trips, int64_t from, int64_t last) {
+  const auto run = [&](int64_t iterations, int64_t from, int64_t last) {
     Tensor offset = Tensor::of_int64(std::vector<int64_t>{from});
-    expect_same_as_reference(t, *planned,
-                             {{1, floats_of({6, 8})}, {2, number(trips)}, {3, AnyValue(offset)}, {4, number(last)}});
+    expect_same_as_reference(
+        t, *planned, {{1, floats_of({6, 8})}, {2, number(iterations)}, {3, AnyValue(offset)}, {4, number(last)}});
   };
   run(6, 0, 5);
   run(3, 2, 4);
@@ -101,7 +101,7 @@ TEST(GuardedLoops, ExtremeNumbers) {
   expect_same_as_reference(t, *planned, {{1, x_of_6}, {2, number(0)}, {3, number(INT64_MIN)}});
 }
 
-// Inside of other loops, where no number of trips would do, and where nothing is won.
+// Inside of other loops, where no number of iterations would do, and where nothing is won.
 TEST(GuardedLoops, OthersStay) {
   TestGraph rows({floats({8}), floats({6, 8}), int64s({})}, 1);
   const auto plain = rows.begin_loop(rows.in(2), {rows.in(0)});

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr int64_t kTrips = 700;
+constexpr int64_t kIterations = 700;
 
 std::vector<std::string> nodes_of(const ir::Graph& graph) {
   std::vector<std::string> names;
@@ -40,10 +40,11 @@ void expect_near(const Tensor& a, const Tensor& b) {
   }
 }
 
-// A Scan over x[kTrips, lanes] with one state; `body` makes the next state of state and element.
+// A Scan over x[kIterations, lanes] with one state; `body` makes the next state of state and element.
 template <class Body>
-std::unique_ptr<TestGraph> scan_of(const Type& state, Body&& body, Dim trips = Dim(kTrips), bool reverse = false) {
-  Shape rows{trips};
+std::unique_ptr<TestGraph> scan_of(const Type& state, Body&& body, Dim iterations = Dim(kIterations),
+                                   bool reverse = false) {
+  Shape rows{iterations};
   for (const Dim& d : state.shape) rows.push_back(d);
   auto t = std::make_unique<TestGraph>(std::vector<Type>{state, Type::tensor(state.element, rows), state}, 2);
   const auto inside = t->begin_scan({t->in(0)}, {t->in(1)}, 1, reverse);
@@ -94,7 +95,7 @@ TEST(LinearRecurrences, ARunningProductHasNoSummand) {
   EXPECT_EQ(after->top().nodes[1]->inputs[2], nullptr);
 }
 
-// h + k (x - h) is (1 - k) h + k x; the factor is the same in all trips.
+// h + k (x - h) is (1 - k) h + k x; the factor is the same in all iterations.
 TEST(LinearRecurrences, ALeakyIntegratorInAnyWriting) {
   const auto t = scan_of(floats({4}), [](TestGraph& g, ir::Value* h, ir::Value* x) {
     return g->call("Add", {h, g->call("Mul", {g->call("Sub", {x, h}), number(g, 0.25f)})});
@@ -115,13 +116,13 @@ TEST(LinearRecurrences, SignsAreNumbersAndCostNothing) {
   EXPECT_THAT(nodes_of(*solved(*t)), ElementsAre("LinearRecurrence"));
 }
 
-TEST(LinearRecurrences, FromTheLastTripToTheFirst) {
+TEST(LinearRecurrences, FromTheLastIterationToTheFirst) {
   const auto t = scan_of(
       floats({2}),
       [](TestGraph& g, ir::Value* h, ir::Value* x) {
         return g->call("Add", {g->call("Mul", {h, number(g, 0.5f)}), x});
       },
-      Dim(kTrips), true);
+      Dim(kIterations), true);
   const auto after = solved(*t);
   ASSERT_THAT(nodes_of(*after), testing::Contains("LinearRecurrence"));
   EXPECT_EQ(after->top().nodes.back()->attributes.get_int("reverse"), 1);
@@ -134,9 +135,9 @@ TEST(LinearRecurrences, IntegersWrapTheSame) {
   EXPECT_THAT(nodes_of(*solved(*t)), ElementsAre("LinearRecurrence"));
 }
 
-// The second state reads the first: one after the other, with what lies between for all trips.
+// The second state reads the first: one after the other, with what lies between for all iterations.
 TEST(LinearRecurrences, OneStateFeedsAnother) {
-  TestGraph t({floats({2}), floats({2}), floats({kTrips, 2})}, 3);
+  TestGraph t({floats({2}), floats({2}), floats({kIterations, 2})}, 3);
   const auto body = t.begin_scan({t.in(0), t.in(1)}, {t.in(2)}, 1);
   auto* slow = t->call("Add", {t->call("Mul", {body[1], number(t, 0.5f)}), t->call("Sigmoid", {body[0]})});
   auto* fast = t->call("Add", {t->call("Mul", {body[0], number(t, 0.9f)}), body[2]});
@@ -148,8 +149,8 @@ TEST(LinearRecurrences, OneStateFeedsAnother) {
 }
 
 TEST(LinearRecurrences, OthersStay) {
-  const auto stays = [](const Type& state, auto body, Dim trips = Dim(kTrips)) {
-    const auto t = scan_of(state, body, std::move(trips));
+  const auto stays = [](const Type& state, auto body, Dim iterations = Dim(kIterations)) {
+    const auto t = scan_of(state, body, std::move(iterations));
     return nodes_of(*solved(*t));
   };
   const auto add = [](TestGraph& g, ir::Value* h, ir::Value* x) { return g->call("Add", {h, x}); };
@@ -167,7 +168,7 @@ TEST(LinearRecurrences, OthersStay) {
 
 // Two states that read each other are no recurrence of one.
 TEST(LinearRecurrences, StatesThatTurnRoundEachOtherStay) {
-  TestGraph t({floats({1}), floats({1}), floats({kTrips, 1})}, 2);
+  TestGraph t({floats({1}), floats({1}), floats({kIterations, 1})}, 2);
   const auto body = t.begin_scan({t.in(0), t.in(1)}, {t.in(2)}, 0);
   const auto after = t.end_scan({t->call("Add", {body[1], body[2]}), t->call("Neg", {body[0]})});
   for (size_t i = 0; i < 2; ++i) t->set_output(i, after[i]);

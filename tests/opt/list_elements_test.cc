@@ -20,8 +20,8 @@ ir::Value* empty_list(TestGraph& t) {
 }
 
 // What SequenceMap stands for: a list of the doubles of a list's elements, from element `offset` on.
-ir::Value* doubled(TestGraph& t, ir::Value* list, ir::Value* trips = nullptr, int64_t offset = 0) {
-  const auto body = t.begin_loop(trips ? trips : t->call("SequenceLength", {list}), {empty_list(t)});
+ir::Value* doubled(TestGraph& t, ir::Value* list, ir::Value* iterations = nullptr, int64_t offset = 0) {
+  const auto body = t.begin_loop(iterations ? iterations : t->call("SequenceLength", {list}), {empty_list(t)});
   auto* at = offset == 0 ? body[0] : t->call("Add", {body[0], t->constant_int64(offset)});
   auto* x = t->call("SequenceAt", {list, at});
   return t.end_loop({t->call("SequenceInsert", {body[2], t->call("Add", {x, x})})})[0];
@@ -76,15 +76,15 @@ TEST(ListElements, AListThatALoopMakesIsReadByTheNext) {
   expect_same_as_reference(t, *planned);
 }
 
-TEST(ListElements, OfTripsThatAreASymbol) {
+TEST(ListElements, OfIterationsThatAreASymbol) {
   TestGraph t({floats({Dim::symbol("T"), 4})}, 1);
   auto* list = t->call("SplitToSequence", {t.in(0)}, {Attribute::of("keepdims", 0)});
   t->set_output(0, t->call("SequenceLength", {doubled(t, list)}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), Not(Contains(AnyOf("Loop", "SequenceAt", "SplitToSequence"))));
   std::mt19937 engine(3);
-  for (const int64_t trips : {0, 1, 4}) {
-    expect_same_as_reference(t, *planned, {{0, random_value(floats({trips, 4}), engine)}});
+  for (const int64_t iterations : {0, 1, 4}) {
+    expect_same_as_reference(t, *planned, {{0, random_value(floats({iterations, 4}), engine)}});
   }
 }
 
@@ -114,10 +114,10 @@ TEST(ListElements, OthersStay) {
     EXPECT_THAT(plan_of(t)->listing(), Contains("SequenceAt"));
     expect_same_as_reference(t, *plan_of(t));
   }
-  for (const auto& [trips, offset] : {std::pair{2, 0}, {3, 2}}) {
+  for (const auto& [iterations, offset] : {std::pair{2, 0}, {3, 2}}) {
     TestGraph t({floats({5, 4})}, 1);
     auto* list = t->call("SplitToSequence", {t.in(0), t->constant_int64(2)});
-    auto* sum = doubled(t, list, t->constant_int64(trips), offset);
+    auto* sum = doubled(t, list, t->constant_int64(iterations), offset);
     t->set_output(0, t->call("ConcatFromSequence", {sum}, {Attribute::of("axis", 0)}));
     EXPECT_THAT(plan_of(t)->listing(), Contains("SequenceAt"));
     if (offset == 0) expect_same_as_reference(t, *plan_of(t));

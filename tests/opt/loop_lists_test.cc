@@ -10,11 +10,11 @@ namespace {
 using ir::Attribute;
 using testing::ElementsAre;
 
-// Picks rows [2, 3] of [trips, 2, 3], appends twice each to a list, and joins it.
-void write_list(TestGraph& t, ir::Value* trips, int64_t axis, int64_t new_axis, bool at_front = false) {
+// Picks rows [2, 3] of [iterations, 2, 3], appends twice each to a list, and joins it.
+void write_list(TestGraph& t, ir::Value* iterations, int64_t axis, int64_t new_axis, bool at_front = false) {
   auto* empty = t->call("SequenceEmpty", {}, {Attribute::of("dtype", 1)});
   empty->type = Type::sequence(Type::tensor(ElementType::kFloat));
-  const auto body = t.begin_loop(trips, {empty});
+  const auto body = t.begin_loop(iterations, {empty});
   auto* x = t->call("Gather", {t.in(0), body[0]});
   auto* twice = t->call("Add", {x, x});
   auto* longer = at_front ? t->call("SequenceInsert", {body[2], twice, t->constant_int64(0)})
@@ -37,25 +37,25 @@ TEST(LoopLists, JoinedAtOnceTheyAreTheRows) {
 }
 
 // Perhaps empty: that is an error of ConcatFromSequence still.
-TEST(LoopLists, OfTripsThatAreASymbolTheyAreCut) {
+TEST(LoopLists, OfIterationsThatAreASymbolTheyAreCut) {
   TestGraph t({floats({Dim::symbol("T"), 2, 3})}, 1);
   auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
   write_list(t, t->call("Squeeze", {size}), 0, 1);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Add", "SplitToSequence", "ConcatFromSequence"));
   std::mt19937 engine(3);
-  for (const int64_t trips : {1, 4}) {
-    expect_same_as_reference(t, *planned, {{0, random_value(floats({trips, 2, 3}), engine)}});
+  for (const int64_t iterations : {1, 4}) {
+    expect_same_as_reference(t, *planned, {{0, random_value(floats({iterations, 2, 3}), engine)}});
   }
 }
 
-// Picks rows [2, 3] of [trips, 2, 3], and puts twice each behind what there is, along an axis.
-void write_growing(TestGraph& t, ir::Value* trips, int64_t axis, int64_t begin = 0, bool at_front = false) {
+// Picks rows [2, 3] of [iterations, 2, 3], and puts twice each behind what there is, along an axis.
+void write_growing(TestGraph& t, ir::Value* iterations, int64_t axis, int64_t begin = 0, bool at_front = false) {
   Dims dims{2, 3};
   dims[static_cast<size_t>(axis < 0 ? axis + 2 : axis)] = begin;
   Tensor empty = *Tensor::allocate(ElementType::kFloat, dims);
   std::fill_n(empty.mutable_data<float>(), empty.element_count(), 7.0f);
-  const auto body = t.begin_loop(trips, {t->constant(std::move(empty))});
+  const auto body = t.begin_loop(iterations, {t->constant(std::move(empty))});
   body[2]->type = Type::tensor(ElementType::kFloat);
   auto* x = t->call("Gather", {t.in(0), body[0]});
   auto* twice = t->call("Add", {x, x});
@@ -75,7 +75,7 @@ TEST(LoopLists, TensorsThatGrowFromNothingAreRowsSideBySide) {
   }
 }
 
-TEST(LoopLists, TensorsGrowOverAnyNumberOfTrips) {
+TEST(LoopLists, TensorsGrowOverAnyNumberOfIterations) {
   for (const int64_t axis : {0, 1}) {
     TestGraph t({floats({Dim::symbol("T"), 2, 3})}, 1);
     auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
@@ -83,21 +83,21 @@ TEST(LoopLists, TensorsGrowOverAnyNumberOfTrips) {
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Concat"))) << axis;
     std::mt19937 engine(3);
-    for (const int64_t trips : {0, 1, 4}) {
-      expect_same_as_reference(t, *planned, {{0, random_value(floats({trips, 2, 3}), engine)}});
+    for (const int64_t iterations : {0, 1, 4}) {
+      expect_same_as_reference(t, *planned, {{0, random_value(floats({iterations, 2, 3}), engine)}});
     }
   }
 }
 
-// A loop that may end at any trip stays a loop, and its body has known sizes.
-TEST(LoopLists, TensorsGrowWhereTripsAreNotKnown) {
+// A loop that may end at any iteration stays a loop, and its body has known sizes.
+TEST(LoopLists, TensorsGrowWhereIterationsAreNotKnown) {
   for (const int64_t axis : {0, 1}) {
     TestGraph t({floats({5, 2, 3}), int64s({})}, 1);
     write_growing(t, t.in(1), axis);
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Concat"))) << axis;
-    for (const int64_t trips : {0, 1, 5}) {
-      expect_same_as_reference(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+    for (const int64_t iterations : {0, 1, 5}) {
+      expect_same_as_reference(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
     }
   }
 }

@@ -1,4 +1,4 @@
-// Loops that carry nothing: which run for all trips at once, which stay.
+// Loops that carry nothing: which run for all iterations at once, which stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ TEST(Maps, ALoopOverItsCounter) {
   TestGraph t({floats({7, 3}), floats({3})}, 2);
   const auto body = t.begin_loop(t->constant_int64(7), {t.in(1)}, 1);
   auto* x = t->call("Gather", {t.in(0), body[0]});
-  auto* trip = t->call("Cast", {body[0]}, {Attribute::of("to", 1)});
-  const auto after = t.end_loop({body[2], t->call("Add", {t->call("Mul", {x, trip}), body[2]})});
+  auto* iteration = t->call("Cast", {body[0]}, {Attribute::of("to", 1)});
+  const auto after = t.end_loop({body[2], t->call("Add", {t->call("Mul", {x, iteration}), body[2]})});
   t->set_output(0, after[0]);
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);

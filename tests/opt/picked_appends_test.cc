@@ -12,18 +12,18 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Not;
 
-AnyValue trips(int64_t n) {
+AnyValue iterations(int64_t n) {
   return AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, n));
 }
 AnyValue numbers(const std::vector<int64_t>& list) {
   return AnyValue(Tensor::of_int64(list));
 }
 
-constexpr size_t kState = 0, kRows = 1, kTrips = 2, kNew = 3;
+constexpr size_t kState = 0, kRows = 1, kIterations = 2, kNew = 3;
 
 // The loop of `t` begins, with its state of no known size along `axis`.
 ir::Value* begin(TestGraph& t, size_t axis, size_t scan_outputs = 0) {
-  const auto body = t.begin_loop(t.in(kTrips), {t.in(kState)}, scan_outputs);
+  const auto body = t.begin_loop(t.in(kIterations), {t.in(kState)}, scan_outputs);
   body[2]->type.shape[axis] = Dim::unknown();
   return body[2];
 }
@@ -55,7 +55,7 @@ TEST(PickedAppends, KeysAndValues) {
       EXPECT_THAT(planned->listing(), Contains("PickedConcat"));
       EXPECT_THAT(planned->listing(), Not(Contains("Gather")));
       for (const int64_t n : {0, 1, 2, 9, 40}) {
-        expect_same_as_reference(t, *planned, {{kRows, numbers(rows)}, {kTrips, trips(n)}});
+        expect_same_as_reference(t, *planned, {{kRows, numbers(rows)}, {kIterations, iterations(n)}});
       }
     }
   }
@@ -69,7 +69,7 @@ TEST(PickedAppends, OtherAxesAndNumbersOfRows) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "PickedConcat", "end"));
   for (const int64_t n : {0, 1, 7}) {
-    expect_same_as_reference(t, *planned, {{kRows, numbers({3, 0, 0, 1})}, {kTrips, trips(n)}});
+    expect_same_as_reference(t, *planned, {{kRows, numbers({3, 0, 0, 1})}, {kIterations, iterations(n)}});
   }
 }
 
@@ -81,7 +81,7 @@ TEST(PickedAppends, RowsThatAreNotThereAreAnError) {
   EXPECT_THAT(planned->listing(), Contains("PickedConcat"));
   run::Context context(planned->program);
   std::mt19937 engine(7);
-  const std::vector<AnyValue> inputs{random_value(t.types()[0], engine), numbers({0, 3, 1}), trips(2),
+  const std::vector<AnyValue> inputs{random_value(t.types()[0], engine), numbers({0, 3, 1}), iterations(2),
                                      random_value(t.types()[3], engine)};
   std::vector<AnyValue> results(1);
   const Status status = context.run(places_of(inputs), places_of(results), {});
@@ -103,7 +103,7 @@ TEST(PickedAppends, WhatIsReadElsewhereStays) {
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), Not(Contains("PickedConcat")));
     for (const int64_t n : {0, 3}) {
-      expect_same_as_reference(t, *planned, {{kRows, numbers({2, 2, 0})}, {kTrips, trips(n)}});
+      expect_same_as_reference(t, *planned, {{kRows, numbers({2, 2, 0})}, {kIterations, iterations(n)}});
     }
   }
 }
@@ -116,7 +116,7 @@ TEST(PickedAppends, PicksAlongTheGrownAxisStay) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), Not(Contains("PickedConcat")));
   for (const int64_t n : {0, 3}) {
-    expect_same_as_reference(t, *planned, {{kRows, numbers({2, 2, 0})}, {kTrips, trips(n)}});
+    expect_same_as_reference(t, *planned, {{kRows, numbers({2, 2, 0})}, {kIterations, iterations(n)}});
   }
 }
 

@@ -55,7 +55,7 @@ TEST(Pipeline, ASetHoldsWhatItWasGiven) {
   EXPECT_TRUE(is_on("narrow-weights", {.optimize = false, .half_weights = true}));
 }
 
-// What nodes the body of a Loop holds that has Exp of what no trip changes.
+// What nodes the body of a Loop holds that has Exp of what no iteration changes.
 std::vector<std::string> body_of_a_loop(const PipelineOptions& options) {
   TestGraph t({int64s({}), floats({2}), floats({2})}, 1);
   const auto in = t.begin_loop(t.in(0), {t.in(1)});
@@ -291,8 +291,8 @@ TEST(Pipeline, NoPassChangesALoopOfACaseWithoutARemark) {
 
 // One loop of everything that a pass looks for.
 TEST(Pipeline, NoPassChangesALoopOfManyKindsWithoutARemark) {
-  for (const int64_t trips : {1, 9, 400}) {
-    TestGraph t({floats({2}), floats({Dim(trips), 2}), floats({3, 2}), floats({2, 2}), bools({})}, 3);
+  for (const int64_t iterations : {1, 9, 400}) {
+    TestGraph t({floats({2}), floats({Dim(iterations), 2}), floats({3, 2}), floats({2, 2}), bools({})}, 3);
     const auto in = t.begin_scan({t.in(0), t.in(0)}, {t.in(1)}, 2);
     ir::Value* largest = t->call("Max", {in[0], in[2], t.in(0)});
     ir::Value* product = t->call("MatMul", {in[2], t.in(3)});
@@ -307,7 +307,7 @@ TEST(Pipeline, NoPassChangesALoopOfManyKindsWithoutARemark) {
     t->set_output(2, out[3]);
     Inference inference({.fold = false});
     ASSERT_TRUE(inference.infer(t.graph().top()).ok());
-    expect_remarks(t.graph(), fmt::format("{} iterations", trips));
+    expect_remarks(t.graph(), fmt::format("{} iterations", iterations));
   }
 }
 
@@ -315,9 +315,9 @@ TEST(Pipeline, NoPassChangesACountedLoopWithoutARemark) {
   for (const Dim& size : {Dim(6), Dim::symbol("n")}) {
     for (const bool carries : {false, true}) {
       TestGraph t({int64s({}), floats({size, 2}), floats({2})}, carries ? 2 : 1);
-      ir::Value* trips = t->call(
+      ir::Value* iterations = t->call(
           "Squeeze", {t->call("Shape", {t.in(1)}, {ir::Attribute::of("start", 0), ir::Attribute::of("end", 1)})});
-      const auto in = t.begin_loop(trips, carries ? std::vector{t.in(2)} : std::vector<ir::Value*>(), 1);
+      const auto in = t.begin_loop(iterations, carries ? std::vector{t.in(2)} : std::vector<ir::Value*>(), 1);
       ir::Value* row = t->call("Gather", {t.in(1), in[0]});
       ir::Value* last = carries ? t->call("Tanh", {t->call("Add", {row, in[2]})}) : row;
       const auto out = t.end_loop(

@@ -76,7 +76,7 @@ TEST(Reassociation, RunningMaximumOverSeveralSources) {
   }
 }
 
-// What is the same in every trip is added up before the loop, what the trip reads before the state is there.
+// What is the same in every iteration is added up before the loop, what the iteration reads before the state is there.
 TEST(Reassociation, IntegerCounter) {
   TestGraph t({int64s({}), int64s({12}), int64s({}), int64s({})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});

@@ -97,7 +97,7 @@ TEST(Invariants, LeaveAllLoopsThatTheyDoNotDependOn) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Softmax", "MatMul", "Loop", "MatMul", "ReduceMax", "Loop",
                                               "MatMul", "Div", "end", "end"));
-  for (const int64_t trips : {0, 1, 3}) expect_same_as_reference(t, *planned, {{0, count(trips)}});
+  for (const int64_t iterations : {0, 1, 3}) expect_same_as_reference(t, *planned, {{0, count(iterations)}});
 }
 
 TEST(Invariants, WhatCanFailStays) {
@@ -108,7 +108,7 @@ TEST(Invariants, WhatCanFailStays) {
   t->set_output(0, t.end_loop({t->call("Add", {body[2], quotient})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "Gather", "Div", "Add", "end"));
-  // Indices out of range do no harm where no trip runs.
+  // Indices out of range do no harm where no iteration runs.
   expect_same_as_reference(t, *planned,
                            {{0, count(0)}, {2, AnyValue(Tensor::of_int64(std::vector<int64_t>{60, -70}))}});
 }

@@ -102,8 +102,8 @@ TEST(Sinking, ReductionsOfScalarsStayWhereTheyAre) {
   expect_same_as_reference(t, *plan_of(t));
 }
 
-// A loop that its own data ends has rows for the trips that happened.
-TEST(Sinking, TripsThatAreNotKnown) {
+// A loop that its own data ends has rows for the iterations that happened.
+TEST(Sinking, IterationsThatAreNotKnown) {
   TestGraph t({floats({1, 16}), floats({16, 16}), floats({16, 24}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(3), {t.in(0)}, 1);
   auto* next = t->call("Tanh", {t->call("MatMul", {body[2], t.in(1)})});
@@ -111,8 +111,8 @@ TEST(Sinking, TripsThatAreNotKnown) {
   t.loop()->region("body")->output_types[2] = floats({1, 24});
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "MatMul", "Tanh", "end", "MatMul"));
-  for (const int64_t trips : {0, 1, 6}) {
-    expect_same_as_reference(t, *planned, {{3, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  for (const int64_t iterations : {0, 1, 6}) {
+    expect_same_as_reference(t, *planned, {{3, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
   }
 }
 

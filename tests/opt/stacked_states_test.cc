@@ -106,8 +106,8 @@ TEST(StackedStates, OfASimulationAreCarriedApart) {
     t.loop()->region("body")->output_types[2] = floats({8});
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), ElementsAre("Gather", "Gather", "Loop", "fused Add Mul Sub", "end", "Concat"));
-    for (const int64_t trips : {0, 1, 5}) {
-      expect_same_as_reference(t, *planned, {{2, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+    for (const int64_t iterations : {0, 1, 5}) {
+      expect_same_as_reference(t, *planned, {{2, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
     }
   }
 }
@@ -143,10 +143,10 @@ TEST(StackedStates, PickedAlongAnotherAxisAndGrowing) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Gather", "Gather", "Loop", "Gather", "Gather", "ReduceSum", "Concat",
                                               "ReduceSum", "Concat", "end", "Unsqueeze", "Unsqueeze", "Concat"));
-  for (const int64_t trips : {0, 4}) {
+  for (const int64_t iterations : {0, 4}) {
     expect_same_as_reference(t, *planned,
                              {{1, AnyValue(Tensor::of_int64(std::vector<int64_t>{2, 0, -3}))},
-                              {2, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+                              {2, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
   }
 }
 
@@ -190,7 +190,7 @@ TEST(StackedStates, ThatAreReadWholeStay) {
   }
 }
 
-// The next trip reads another number of parts than this one made.
+// The next iteration reads another number of parts than this one made.
 TEST(StackedStates, ThatGrowByPartsStay) {
   TestGraph t({floats({1, 4}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(1), {t.in(0)});
@@ -198,8 +198,8 @@ TEST(StackedStates, ThatGrowByPartsStay) {
   auto* first = part(t, body[2], 0);
   t->set_output(0, t.end_loop({stacked(t, {t->call("Neg", {first}), first})})[0]);
   const auto planned = plan_of(t);
-  for (const int64_t trips : {0, 1, 3}) {
-    expect_same_as_reference(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  for (const int64_t iterations : {0, 1, 3}) {
+    expect_same_as_reference(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
   }
 }
 

@@ -10,7 +10,7 @@
 namespace treadle::testing_support {
 namespace {
 
-// A state of so many floats, and so many operations on it in a trip.
+// A state of so many floats, and so many operations on it in an iteration.
 plan::NativeGain gain_of(int64_t width, int operations) {
   TestGraph t({floats({width}), floats({50, width})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
@@ -41,17 +41,17 @@ TEST(NativeGain, CompilingIsBounded) {
   EXPECT_GT(gain_of(112, 400).compile_ns, gain_of(112, 190).compile_ns);
 }
 
-TEST(NativeGain, NoMoreIsSavedThanATripTakes) {
+TEST(NativeGain, NoMoreIsSavedThanAnIterationTakes) {
   for (const int64_t width : {1, 112, 3000}) {
     const plan::NativeGain gain = gain_of(width, 10);
     EXPECT_GT(gain.saved_ns, 0);
-    EXPECT_LE(gain.saved_ns, gain.trip_ns);
+    EXPECT_LE(gain.saved_ns, gain.iteration_ns);
   }
 }
 
-// A Scan of so many trips inside of a Scan, a Tanh each.
-plan::NativeGain gain_around(int64_t trips) {
-  TestGraph t({floats({8}), floats({5, 8}), floats({trips, 8})}, 1);
+// A Scan of so many iterations inside of a Scan, a Tanh each.
+plan::NativeGain gain_around(int64_t iterations) {
+  TestGraph t({floats({8}), floats({5, 8}), floats({iterations, 8})}, 1);
   const auto outer = t.begin_scan({t.in(0)}, {t.in(1)});
   const auto around = t.loop();
   const auto inner = t.begin_scan({outer[0]}, {t.in(2)});
@@ -63,8 +63,9 @@ plan::NativeGain gain_around(int64_t trips) {
   return plan::expected_gain(*planned->program, 0);
 }
 
-// What is saved in loops inside counts for trips that are still to come; for those that were, each loop counts its own.
-TEST(NativeGain, LoopsInsideCountWithTheirTrips) {
+// What is saved in loops inside counts for iterations that are still to come; for those that were, each loop counts its
+// own.
+TEST(NativeGain, LoopsInsideCountWithTheirIterations) {
   const plan::NativeGain few = gain_around(10), many = gain_around(1000);
   EXPECT_EQ(few.saved_ns, many.saved_ns);
   EXPECT_EQ(few.compile_ns, many.compile_ns);
@@ -72,20 +73,20 @@ TEST(NativeGain, LoopsInsideCountWithTheirTrips) {
 }
 
 // A Loop of so many iterations, as a constant; nullopt: as an input.
-int64_t planned_trips(std::optional<int64_t> trips) {
+int64_t planned_iterations(std::optional<int64_t> iterations) {
   TestGraph t({floats({8}), int64s({})}, 1);
-  ir::Value* count = trips ? t->constant(Tensor::scalar<int64_t>(ElementType::kInt64, *trips)) : t.in(1);
+  ir::Value* count = iterations ? t->constant(Tensor::scalar<int64_t>(ElementType::kInt64, *iterations)) : t.in(1);
   const auto body = t.begin_loop(count, {t.in(0)});
   t->set_output(0, t.end_loop({t->call("Tanh", {body[2]})})[0]);
   const auto planned = plan_of(t, false);
   EXPECT_EQ(planned->program->loops.size(), 1u);
-  return plan::planned_trips(*planned->program, planned->program->loops[0]);
+  return plan::planned_iterations(*planned->program, planned->program->loops[0]);
 }
 
-TEST(PlannedTrips, AreThoseOfAConstantAndNeverBelowNone) {
-  EXPECT_EQ(planned_trips(7), 7);
-  EXPECT_EQ(planned_trips(-3), 0);
-  EXPECT_EQ(planned_trips(std::nullopt), -1);
+TEST(PlannedIterations, AreThoseOfAConstantAndNeverBelowNone) {
+  EXPECT_EQ(planned_iterations(7), 7);
+  EXPECT_EQ(planned_iterations(-3), 0);
+  EXPECT_EQ(planned_iterations(std::nullopt), -1);
 }
 
 TEST(NativeGain, LargeProductsAreNotWorthIt) {

@@ -187,7 +187,7 @@ TEST(Chain, RandomLoops) {
   }
 }
 
-// More trips than run between two looks at limits, rows in memory that grows, and the iteration number.
+// More iterations than run between two looks at limits, rows in memory that grows, and the iteration number.
 TEST(Chain, WholeLoopIsOneInstruction) {
   TestGraph t({int64s({}), int64s({3})}, 3);
   const auto inside = t.begin_loop(t.in(0), {t.in(1), t.in(1)}, 1);
@@ -199,13 +199,13 @@ TEST(Chain, WholeLoopIsOneInstruction) {
   EXPECT_EQ(
       std::count_if(loops.begin(), loops.end(), [](const plan::Loop& loop) { return loop.schedule.chain != nullptr; }),
       1);
-  for (const int64_t trips : {1, 2, 17, 4096, 4097, 4098, 20000}) {
-    SCOPED_TRACE(trips);
-    expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  for (const int64_t iterations : {1, 2, 17, 4096, 4097, 4098, 20000}) {
+    SCOPED_TRACE(iterations);
+    expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
   }
 }
 
-TEST(Chain, LimitOfTripsIsKept) {
+TEST(Chain, LimitOfIterationsIsKept) {
   TestGraph t({int64s({}), floats({})}, 1);
   const auto inside = t.begin_loop(t.in(0), {t.in(1)});
   t->set_output(0, t.end_loop({t->call("Add", {inside[2], inside[2]})})[0]);

@@ -229,8 +229,8 @@ TEST(Fusion, InsideLoops) {
   for (size_t i = 0; i < 3; ++i) t->set_output(i, after[i]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Mul Add Sin", "end"));
-  for (const int64_t trips : {0, 1, 5}) {
-    expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  for (const int64_t iterations : {0, 1, 5}) {
+    expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, iterations))}});
   }
 }
 

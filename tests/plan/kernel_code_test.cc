@@ -134,7 +134,7 @@ TEST(KernelCode, MovesBesideWhatNeverChanges) {
   }
 }
 
-// A position outside is an error of the trip that gets there, which the kernel tells.
+// A position outside is an error of the iteration that gets there, which the kernel tells.
 TEST(KernelCode, PositionsOutsideAreLeftToTheKernel) {
   EXPECT_EQ(OneKernel("Gather", {numbers({6})}, {integer("axis", 1)}).code<plan::MoveCode>(), nullptr);
   EXPECT_EQ(OneKernel("ReverseSequence", {numbers({7, 0, 3, 2})}, {integer("batch_axis", 0), integer("time_axis", 1)})

@@ -47,7 +47,7 @@ TEST(Rows, AsOutputsAndStatesAreCopied) {
   t->set_output(2, first);
   const auto planned = plan_of(t);
   EXPECT_EQ(rows(*planned), 2u);
-  for (const int64_t trips : {0, 1, 6}) expect_same_as_reference(t, *planned, {{0, number(trips)}});
+  for (const int64_t iterations : {0, 1, 6}) expect_same_as_reference(t, *planned, {{0, number(iterations)}});
 }
 
 // The data is a result whose memory would be free after the last node that names it.
@@ -65,7 +65,7 @@ TEST(Rows, KeepTheirDataAlive) {
   expect_same_as_reference(t, *planned, {{0, number(3)}});
 }
 
-TEST(Rows, NameTheNodeAndTheTripThatGoTooFar) {
+TEST(Rows, NameTheNodeAndTheIterationThatGoTooFar) {
   TestGraph t({int64s({}), floats({6, 4})}, 1);
   const auto body = t.begin_loop(t.in(0), {t.in(1)});
   auto* row = t->call("Gather", {t.in(1), body[0]});

@@ -1,5 +1,5 @@
-// Products in front of a loop that run in blocks of its trips: which do, what memory they take, and that nothing else
-// changes.
+// Products in front of a loop that run in blocks of its iterations: which do, what memory they take, and that nothing
+// else changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,11 +35,11 @@ std::vector<Type> inputs(int64_t steps, int64_t rows) {
   return {floats({rows, kWidth}), floats({kDepth, kWidth}), floats({steps, rows, kDepth})};
 }
 
-// Trips of a block, by loop; 0: not in blocks.
+// Iterations of a block, by loop; 0: not in blocks.
 std::vector<int64_t> blocks_of(const Planned& planned) {
-  std::vector<int64_t> trips;
-  for (const plan::Loop& loop : planned.program->loops) trips.push_back(loop.schedule.blocks.trips);
-  return trips;
+  std::vector<int64_t> iterations;
+  for (const plan::Loop& loop : planned.program->loops) iterations.push_back(loop.schedule.blocks.iterations);
+  return iterations;
 }
 
 TEST(Strips, TakeTheMemoryOfOne) {
@@ -66,7 +66,7 @@ TEST(Strips, GoBackwardsToo) {
   }
 }
 
-TEST(Strips, HoldSeveralRowsOfATrip) {
+TEST(Strips, HoldSeveralRowsOfAnIteration) {
   TestGraph t(inputs(many_rows() / 3 + 135, 3), 2);
   write_cell(t, t.in(2), 0);
   const auto planned = plan_of(t);

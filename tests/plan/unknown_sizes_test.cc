@@ -71,7 +71,7 @@ TEST_F(UnknownSizesTest, ChecksStayThoughNobodyReadsThem) {
 
 TEST_F(UnknownSizesTest, ANodeIsAskedAboutWhatNoPlanKnows) {
   EXPECT_TRUE(has_unknown_sizes(*node, false));
-  x->type = floats({int64_t{2}, Dim::symbol("trip.0")});
+  x->type = floats({int64_t{2}, Dim::symbol("iteration.0")});
   EXPECT_FALSE(has_unknown_sizes(*node, false));
   EXPECT_TRUE(has_unknown_sizes(*node, true));
   x->type = floats({int64_t{2}, int64_t{4}});

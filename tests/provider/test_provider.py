@@ -24,7 +24,7 @@ HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
 CAPTURES = (
     HEAD
-    + """g (int64 n, float[N,3] x, float[3] step) => (float[N,3] y, float[trips,N] sums)
+    + """g (int64 n, float[N,3] x, float[3] step) => (float[N,3] y, float[iterations,N] sums)
 <float[3] scale = {0.5, 2.0, -1.0}> {
   yes = Constant <value = bool {1}> ()
   moved = Mul(x, scale)
@@ -81,7 +81,7 @@ LOOP_IN_IF = (
 
 TEXTS = (
     HEAD
-    + """g (int64 n, string[2] words) => (string[2] last, string[trips,2] all) {
+    + """g (int64 n, string[2] words) => (string[2] last, string[iterations,2] all) {
   yes = Constant <value = bool {1}> ()
   last, all = Loop <body = b (int64 i, bool go, string[2] s) => (bool on, string[2] t, string[2] u) {
     on = Identity(go)
@@ -235,9 +235,9 @@ def test_sequences_do_not_cross_the_border():
 
 def test_no_iterations_and_other_sizes_on_one_session():
     session, reference = on_treadle(CAPTURES), on_cpu(CAPTURES)
-    for trips, rows in [(0, 1), (3, 4), (7, 2), (0, 3)]:
+    for iterations, rows in [(0, 1), (3, 4), (7, 2), (0, 3)]:
         x = np.random.default_rng(rows).normal(size=(rows, 3)).astype("f4")
-        feeds = {"n": np.array(trips), "x": x, "step": np.float32([1, 2, 3])}
+        feeds = {"n": np.array(iterations), "x": x, "step": np.float32([1, 2, 3])}
         assert_same(session.run(None, feeds), reference.run(None, feeds))
 
 

@@ -86,8 +86,8 @@ def division() -> bytes:
     )
     return model(
         [
-            node("Size", ["x"], ["trips"]),
-            node("Loop", ["trips", ""], ["y"], body=body, name="loop"),
+            node("Size", ["x"], ["iterations"]),
+            node("Loop", ["iterations", ""], ["y"], body=body, name="loop"),
         ],
         [value("x", INT64, ["n"])],
         [value("y", INT64, ["n"])],

@@ -168,8 +168,8 @@ def test_native_code_computes_all_nodes(name):
 def test_a_session_takes_one_size_after_another():
     data = model(BODIES["pieces that are appended"], "float")
     native, program = (open_session(data, jit=jit) for jit in ("always", "off"))
-    for size, trips in [(12, 5), (40_000, 9), (1, 30), (0, 3), (60, 60)]:
-        feed = {"m": np.array(trips), "s0": np.linspace(-1, 1, size, dtype=np.float32)}
+    for size, iterations in [(12, 5), (40_000, 9), (1, 30), (0, 3), (60, 60)]:
+        feed = {"m": np.array(iterations), "s0": np.linspace(-1, 1, size, dtype=np.float32)}
         try:
             (expected,) = program.run(None, feed)
         except (treadle.RuntimeException, treadle.InvalidArgument) as problem:

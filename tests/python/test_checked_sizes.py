@@ -21,8 +21,8 @@ MODELS = {
                           p = Unsqueeze(z, axis0)  f = Concat <axis = 0> (s, p)  v = ConstantOfShape(f) }}> }}""".replace(
         "<float[1,12,2]", "<int64[1] axis0 = {0}, float[1,12,2]"
     ),
-    "in a loop": f"""g (float[t,n,2] x, int32[m] lengths, bool yes) => (y) <{CELL}, int64 trips = {{2}}> {{
-        y = Loop (trips, yes) <body = b (int64 i, bool c) => (bool c2, float[t,d,n,3] u) {{ c2 = Identity(c)  u = {LSTM} }}> }}""",
+    "in a loop": f"""g (float[t,n,2] x, int32[m] lengths, bool yes) => (y) <{CELL}, int64 iterations = {{2}}> {{
+        y = Loop (iterations, yes) <body = b (int64 i, bool c) => (bool c2, float[t,d,n,3] u) {{ c2 = Identity(c)  u = {LSTM} }}> }}""",
 }
 
 
@@ -129,13 +129,13 @@ def test_sizes_that_data_decides_are_checked_in_the_run(tier):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_refusal_in_a_loop_is_said_by_the_run(tier):
-    text = """<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g (float[n,k] x, int64 trips) => (y) {
-        y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, float[n,1] u) {
+    text = """<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g (float[n,k] x, int64 iterations) => (y) {
+        y = Loop (iterations, ) <body = b (int64 i, bool c) => (bool c2, float[n,1] u) {
             c2 = Identity(c)  u = ai.onnx.ml.LinearRegressor <coefficients = [1.0, 2.0]> (x) }> }"""
     session = opened(text, tier)
     narrow = np.ones((3, 1), np.float32)
-    assert "body, iteration 0" in refusal(session, {"x": narrow, "trips": np.array(2)})
-    assert session.run(None, {"x": narrow, "trips": np.array(0)})[0].shape[0] == 0
+    assert "body, iteration 0" in refusal(session, {"x": narrow, "iterations": np.array(2)})
+    assert session.run(None, {"x": narrow, "iterations": np.array(0)})[0].shape[0] == 0
 
 
 BODIES = {
@@ -148,15 +148,15 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 def test_sizes_that_data_decides_are_checked_in_each_iteration(tier, body):
     in_front, inside = BODIES[body]
-    text = f"""{HEAD} g (float[t,n,2] rows, bool[n] keep, int32[m] lengths, int64 trips) => (y) <{CELL}> {{ {in_front}
-        [loop] y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, float[t,d,k,3] u) {{
+    text = f"""{HEAD} g (float[t,n,2] rows, bool[n] keep, int32[m] lengths, int64 iterations) => (y) <{CELL}> {{ {in_front}
+        [loop] y = Loop (iterations, ) <body = b (int64 i, bool c) => (bool c2, float[t,d,k,3] u) {{
             c2 = Identity(c)  {inside}  [cell] u = {LSTM} }}> }}"""
     made, rows = opened(text, tier), np.ones((4, 4, 2), np.float32)
-    for kept, lengths, trips in ((3, 3, 2), (2, 3, 2), (2, 3, 0), (2, 2, 3), (4, 1, 1)):
+    for kept, lengths, iterations in ((3, 3, 2), (2, 3, 2), (2, 3, 0), (2, 2, 3), (4, 1, 1)):
         given = {"rows": rows, "keep": np.arange(4) < kept, "lengths": np.full(lengths, 4, np.int32)}
-        given["trips"] = np.array(trips)
-        if kept == lengths or trips == 0:
-            assert made.run(None, given)[0].shape[0] == trips
+        given["iterations"] = np.array(iterations)
+        if kept == lengths or iterations == 0:
+            assert made.run(None, given)[0].shape[0] == iterations
             continue
         words = f"/loop (Loop-21) body, iteration 0: /loop:body/cell (LSTM-14): sequence_lens has shape [{lengths}]"
         assert words in refusal(made, given)
@@ -164,16 +164,16 @@ def test_sizes_that_data_decides_are_checked_in_each_iteration(tier, body):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_sizes_that_grow_are_checked_in_each_iteration(tier):
-    text = f"""{HEAD} g (float[t,n,2] first, int32[m] lengths, int64 trips) => (last, y) <{CELL}> {{
-        [loop] last, y = Loop (trips, , first) <body = b (int64 i, bool c, float[t,k,2] x) => (bool c2, float[t,l,2] more, float sum) {{
+    text = f"""{HEAD} g (float[t,n,2] first, int32[m] lengths, int64 iterations) => (last, y) <{CELL}> {{
+        [loop] last, y = Loop (iterations, , first) <body = b (int64 i, bool c, float[t,k,2] x) => (bool c2, float[t,l,2] more, float sum) {{
             c2 = Identity(c)  [cell] u = {LSTM}  sum = ReduceSum <keepdims = 0> (u)  more = Concat <axis = 1> (x, x) }}> }}"""
     made = opened(text, tier)
     given = {"first": np.ones((4, 3, 2), np.float32), "lengths": np.full(3, 4, np.int32)}
-    for trips in (1, 3, 1, 0):
-        if trips < 2:
-            assert made.run(None, given | {"trips": np.array(trips)})[1].shape == (trips,)
+    for iterations in (1, 3, 1, 0):
+        if iterations < 2:
+            assert made.run(None, given | {"iterations": np.array(iterations)})[1].shape == (iterations,)
         else:
-            said = refusal(made, given | {"trips": np.array(trips)})
+            said = refusal(made, given | {"iterations": np.array(iterations)})
             assert "iteration 1: /loop:body/cell (LSTM-14): sequence_lens has shape [3], expected [6]" in said
 
 
@@ -209,7 +209,7 @@ def test_operands_of_a_search_are_checked_where_data_decides_their_sizes(tier, s
 def test_nodes_whose_lowering_needs_sizes_are_lowered_in_the_run(tier, loops):
     """RotaryEmbedding of com.microsoft becomes nodes for one number of heads and of angles."""
     call = "y = com.microsoft.RotaryEmbedding (x, at, angles, angles)"
-    loop = f"""trips = Constant <value_int = 2> ()  ys = Loop (trips, ) <body = b (int64 i, bool c) => (bool c2, y) {{
+    loop = f"""iterations = Constant <value_int = 2> ()  ys = Loop (iterations, ) <body = b (int64 i, bool c) => (bool c2, y) {{
         c2 = Identity(c)  {call} }}>"""
     text = f"""{HEAD} g (float[b,s,w] rows, bool[w] keep, int64[p] at, float[m,h] angles) => ({"ys" if loops else "y"}) {{
         x = Compress <axis = 2> (rows, keep)  {loop if loops else call} }}"""

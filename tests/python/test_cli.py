@@ -117,13 +117,13 @@ def test_random_inputs_make_loops_run_and_are_told(tmp_path):
     path.write_text(LOOPS)
     for seed in range(5):
         done = subprocess.run([TOOL, "run", path, "--random", str(seed), "--json"], capture_output=True, text=True)
-        trips, length = (output["value"]["data"] for output in json.loads(done.stdout)["outputs"])
-        assert trips[0] >= 1 and length == [3]
+        iterations, length = (output["value"]["data"] for output in json.loads(done.stdout)["outputs"])
+        assert iterations[0] >= 1 and length == [3]
         drawn = [line.split("  ") for line in done.stderr.splitlines()]
         assert all(line[0] == "drawn" for line in drawn)
         told = {line[1]: line[2:] for line in drawn if " = " not in line[1]}
         assert list(told) == ["n", "go", "mask", "ids", "x", "list"]
-        assert told["n"] == ["tensor(int64)[]", str(trips[0])] and told["go"] == ["tensor(bool)[]", "1"]
+        assert told["n"] == ["tensor(int64)[]", str(iterations[0])] and told["go"] == ["tensor(bool)[]", "1"]
         assert told["x"][0] == "tensor(float)[1,16]"
         assert {line[1] for line in drawn} >= {"M = 16", "N = 16", "T = 16", "batch = 1"}
     done = subprocess.run([TOOL, "run", path, "n=0", "--random", "1", "--dim", "T=3"], capture_output=True, text=True)
@@ -135,8 +135,8 @@ WINDOWS = """<ir_version: 10, opset_import: ["" : 21]>
 f (float[samples] x, float[samples] w, optional(float) o) => (float[windows] y) {
   n = Size (x)
   size = Constant <value_int = 200> ()
-  trips = Div (n, size)
-  y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c, float row) { row = ReduceSum <keepdims = 0> (w) }>
+  iterations = Div (n, size)
+  y = Loop (iterations, ) <body = b (int64 i, bool c) => (bool c, float row) { row = ReduceSum <keepdims = 0> (w) }>
 }
 """
 
@@ -192,7 +192,7 @@ def test_numbers_are_read_in_their_own_type(tmp_path):
         assert y.shape == () and y == expected
 
 
-def test_failures_name_file_path_trip_and_operator(tmp_path):
+def test_failures_name_file_path_iteration_and_operator(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.division())
     for tier in ("program", "native", "reference"):

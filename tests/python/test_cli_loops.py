@@ -125,9 +125,9 @@ def drawn_model(kind: str) -> str:
     )
     start += "positive = Greater (first, zeros) yes = Squeeze (positive)"
     if count:
-        start = "length = Shape (x) yes = Constant <value = bool {1}> ()" + count + "trips = Squeeze (count)"
+        start = "length = Shape (x) yes = Constant <value = bool {1}> ()" + count + "iterations = Squeeze (count)"
     else:
-        start += " trips = Constant <value = int64 {3}> ()"
+        start += " iterations = Constant <value = int64 {3}> ()"
     return (
         HEAD
         + f"""g ({signature}) => (y) {{
@@ -135,7 +135,7 @@ def drawn_model(kind: str) -> str:
       y = Loop <body = b (int64 i, bool go, float[N] s) => (bool on, float[N] t) {{
         on = Identity (go)
         t = Tanh (s)
-      }}> (trips, yes, x)
+      }}> (iterations, yes, x)
     }}"""
     )
 

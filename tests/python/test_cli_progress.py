@@ -134,12 +134,12 @@ def test_bench_shows_runs(counted):
 
 
 def test_test_shows_cases(counted, tmp_path):
-    for name, trips in (("a", 3), ("b", 1 << 40)):
+    for name, iterations in (("a", 3), ("b", 1 << 40)):
         data = tmp_path / "cases" / name / "test_data_set_0"
         data.mkdir(parents=True)
         (data.parent / "model.onnx").write_text(COUNTED)
         x = np.float32([1, 2, 3, 4])
-        for i, array in enumerate((np.int64(trips), x)):
+        for i, array in enumerate((np.int64(iterations), x)):
             (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
         (data / "output_0.pb").write_bytes(numpy_helper.from_array(np.sin(np.sin(np.sin(x)))).SerializeToString())
     with Terminal("test", tmp_path / "cases") as terminal:

@@ -27,8 +27,8 @@ g (int64 n, float[4] x) => (y) {
   }>
 }"""
 # A loop is compiled beside its run, which has to be long, or before it.
-TRIPS = {"auto": 2_000_000, "always": 2_000, "required": 2_000}
-FEEDS = {jit: {"n": np.array(n), "x": np.ones(4, np.float32)} for jit, n in TRIPS.items()}
+ITERATIONS = {"auto": 2_000_000, "always": 2_000, "required": 2_000}
+FEEDS = {jit: {"n": np.array(n), "x": np.ones(4, np.float32)} for jit, n in ITERATIONS.items()}
 
 def open_session(jit):
     options = treadle.SessionOptions()

@@ -22,7 +22,7 @@ MISTAKES = [
         "`step` exists once per iteration, inside the body. A value that is used outside has to be one of the body's outputs.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          last = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          last = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             go_out = Identity (go)
             step = Mul (h, x)
             h_out = Add (h, step)
@@ -37,7 +37,7 @@ MISTAKES = [
         "Names are looked up in the body, then in the graphs around it; `hiden` is in none of them.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] hidden) => (bool go_out, float[2] hidden_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] hidden) => (bool go_out, float[2] hidden_out) {
             go_out = Identity (go)
             hidden_out = Add (hiden, x)
           }>
@@ -50,7 +50,7 @@ MISTAKES = [
         "The first output of a Loop's body is the condition of the next iteration, also when the trip count alone decides.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (float[2] h_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (float[2] h_out) {
             h_out = Add (h, x)
           }>
         }
@@ -76,7 +76,7 @@ MISTAKES = [
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
           scaled = Mul (x, x)
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             go_out = Identity (go)
             scaled = Mul (h, h)
             h_out = Add (scaled, x)
@@ -90,7 +90,7 @@ MISTAKES = [
         "A node has to stand behind the nodes that make its inputs.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             h_out = Add (h, step)
             step = Mul (h, x)
             go_out = Identity (go)
@@ -104,7 +104,7 @@ MISTAKES = [
         "Exporters written for old operator sets give `axes` as an attribute.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             go_out = Identity (go)
             total = ReduceSum <axes = [0]> (h)
             h_out = Add (h, total)
@@ -118,7 +118,7 @@ MISTAKES = [
         "The first input of the body is an int64; arithmetic with floats needs a Cast. Seen by a full check.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             go_out = Identity (go)
             h_out = Mul (h, i)
           }>
@@ -131,7 +131,7 @@ MISTAKES = [
         "Without `cond`, by the specification all iterations run, whatever condition the body returns. Some engines follow the body.",
         """
         until (int64 n, float[2] x, float limit) => (float[2] y) {
-          y = Loop (n, , x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+          y = Loop (n, , x) <body = iteration (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
             h_out = Add (h, x)
             size = ReduceMax <keepdims = 0> (h_out)
             go_out = Less (size, limit)
@@ -145,7 +145,7 @@ MISTAKES = [
         "`all` goes in with two elements and comes out with four; an engine that trusts the declaration allocates too little.",
         """
         doubling (int64 n, bool on, float[2] x) => (float[k] y) {
-          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] all) => (bool go_out, float[4] all_out) {
+          y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] all) => (bool go_out, float[4] all_out) {
             go_out = Identity (go)
             all_out = Concat <axis = 0> (all, x)
           }>

@@ -1,4 +1,4 @@
-"""Nodes whose sizes change from trip to trip: kernels that take the sizes at hand give what the reference interpreter
+"""Nodes whose sizes change from iteration to iteration: kernels that take the sizes at hand give what the reference interpreter
 gives, short or long, and errors are told as ever."""
 
 import numpy as np
@@ -10,7 +10,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 # The first is long: prepared kernels take over. A size comes again, is 0, is 1.
 LENGTHS = [3, 7, 0, 1, 2, 40, 3, 17, 18000, 1, 9, 64, 5]
 
-# What a trip makes of v, the first n elements of x, and w, n rows of three; n1 is n as a list, e an index below n.
+# What an iteration makes of v, the first n elements of x, and w, n rows of three; n1 is n as a list, e an index below n.
 NODES = {
     "Add": "y = Add(v, v)",
     "Add of a column and a row": "c = Unsqueeze(v, axis1)  y = Add(c, small)",
@@ -92,8 +92,8 @@ def model(node: str, prefix: str = "") -> bytes:
      int64[2] four = {{1, 4}}, int64[2] sizes = {{2, 1}}, int64[2] columns = {{2, -3}}, int64[1] last = {{-1}},
      float half = {{0.5}}, float zero = {{0}}, float[2] pair = {{2, 3}}, float[3] three = {{1, 2, 3}},
      float[5] small = {{1, -2, 3, -4, 5}}, int64 i0 = {{0}}, int64 i1 = {{1}}, int64 i3 = {{3}}, int64 im1 = {{-1}}> {{
-      trips1 = Shape(lengths)
-      trips = Squeeze(trips1)
+      iterations1 = Shape(lengths)
+      iterations = Squeeze(iterations1)
       empty = SequenceEmpty <dtype = TYPE> ()
       ys = Loop <body = b (int64 i, bool go, seq(T) s) => (bool go2, seq(T) s2) {{
         go2 = Identity(go)
@@ -103,7 +103,7 @@ def model(node: str, prefix: str = "") -> bytes:
         v2 = Concat <axis = 0> (v, v)
         w = Slice(rows, axis0, n1)
         {statements}
-        s2 = SequenceInsert(s, y) }}> (trips, yes, empty) }}""".encode()
+        s2 = SequenceInsert(s, y) }}> (iterations, yes, empty) }}""".encode()
 
 
 def typed(node: str) -> bytes:
@@ -138,7 +138,7 @@ def given(lengths: list[int]) -> dict:
 
 @pytest.mark.parametrize("jit", ["off", "always"])
 @pytest.mark.parametrize("name", NODES)
-def test_sizes_of_a_trip(name, jit):
+def test_sizes_of_an_iteration(name, jit):
     lengths = [n for n in LENGTHS if n > 0 or name not in ("Gather", "Split in two", "Reshape that keeps a size")]
     feeds = given(lengths)
     ours = run(typed(NODES[name]), feeds, jit=jit)
@@ -189,7 +189,7 @@ def test_errors_name_node_and_iteration(name, jit):
     assert str(ours.value) == str(theirs.value)
 
 
-# A state that a trip makes anew, one that is handed on, two that change places.
+# A state that an iteration makes anew, one that is handed on, two that change places.
 STATES = {
     "made anew": "a2 = Concat <axis = 0> (a, b)  b2 = Slice(b, axis0, two1)",
     "handed on": "a2 = Concat <axis = 0> (b, b)  b2 = Identity(b)",
@@ -208,14 +208,14 @@ STATES = {
 def test_states_of_changing_sizes(name, jit):
     body = "\n".join(STATES[name].split("  "))
     data = f"""{HEAD} g (float[4] x, float[4] outside) => (float[n] a, float[m] b, float[t,1] firsts)
-    <bool yes = {{1}}, int64 trips = {{5}}, int64[1] axis0 = {{0}}, int64[1] two1 = {{2}}, float[1] one = {{1}},
+    <bool yes = {{1}}, int64 iterations = {{5}}, int64[1] axis0 = {{0}}, int64[1] two1 = {{2}}, float[1] one = {{1}},
      int64[2] pairs = {{-1, 2}}, int64[1] flat = {{-1}}, int64 i1 = {{2}}> {{
       y = Add(x, x)
       a, b, firsts = Loop <body = body (int64 i, bool c, float[k] a, float[l] b)
           => (bool c2, float[k2] a2, float[l2] b2, float[1] first) {{
         c2 = Identity(c)
         {body}
-        first = Slice(a2, axis0, place) }}> (trips, yes, x, y) }}""".replace(
+        first = Slice(a2, axis0, place) }}> (iterations, yes, x, y) }}""".replace(
         "bool yes", "int64[1] place = {1}, bool yes"
     ).encode()
     feeds = {"x": np.arange(1, 5, dtype=np.float32), "outside": np.full(4, 7, np.float32)}

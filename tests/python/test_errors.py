@@ -1,5 +1,5 @@
-"""Errors of runs are the same in every tier: where they happened (body, trip, operator of the model) and what is wrong.
-What is not reached does not fail: loops without trips, branches that are not taken."""
+"""Errors of runs are the same in every tier: where they happened (body, iteration, operator of the model) and what is wrong.
+What is not reached does not fail: loops without iterations, branches that are not taken."""
 
 import numpy as np
 import onnx
@@ -123,8 +123,8 @@ FEEDS = {"s0": zeros(4), "k": zeros(3)}
 
 
 @pytest.mark.parametrize("op", MISFITS)
-@pytest.mark.parametrize("trips", [0, 1, 3])
-def test_what_does_not_fit_fails_in_its_trip_only(op, trips):
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_what_does_not_fit_fails_in_its_iteration_only(op, iterations):
     body, message = MISFITS[op]
     loop = f"""(int64 m, float[n] s0, float[a] k) => (float[n] y, float rows) {{
       yes = Constant <value = bool {{1}}> ()
@@ -134,10 +134,10 @@ def test_what_does_not_fit_fails_in_its_trip_only(op, trips):
       [loop] y, rows = Scan <num_scan_inputs = 1, body = b (float[n] s, float[2] e) => (float[n] t, float row) {{
         {body}  row = Neg(made)  t = Tanh(s) }}> (s0, x) }}"""
     for graph, whole, feeds in (
-        (loop, "Loop-21", FEEDS | {"m": np.array(trips)}),
-        (scan, "Scan-21", FEEDS | {"x": zeros(trips, 2)}),
+        (loop, "Loop-21", FEEDS | {"m": np.array(iterations)}),
+        (scan, "Scan-21", FEEDS | {"x": zeros(iterations, 2)}),
     ):
-        if trips == 0:
+        if iterations == 0:
             runs(graph, feeds)
         else:
             expected = f"/loop ({whole}) body, iteration 0: /loop:body/op ({op}-{VERSIONS[op]}): {message}"
@@ -176,8 +176,8 @@ def test_the_first_of_two_errors_is_reported():
     assert "/loop:body/join (Add-14)" in error_of(graph, feeds | {"at": np.array(1)})
 
 
-def test_a_loop_that_fails_before_its_trips():
-    # The shape of a Scan's state must not change; a Scan without trips changes nothing.
+def test_a_loop_that_fails_before_its_iterations():
+    # The shape of a Scan's state must not change; a Scan without iterations changes nothing.
     graph = """(float[m,2] x, float[n] s0, float[a] k) => (float y) {
       [loop] y = Scan <num_scan_inputs = 1, body = b (float[n] s, float[2] e) => (float[o] t) {
         t = Concat <axis = 0> (s, k) }> (s0, x) }"""
@@ -196,7 +196,7 @@ def test_errors_in_what_is_run_as_loops_name_the_operator_of_the_model():
     assert error_of(graph, {"x": np.array([0, 1, 4, 9]), "w": zeros(4)}) == expected
 
 
-def test_a_loop_counted_by_its_trips_keeps_its_name():
+def test_a_loop_counted_by_its_iterations_keeps_its_name():
     graph = """(float[T,4] x, int64[T] at) => (float rows) {
       length = Shape <end = 1> (x)  first = Constant <value = int64[1] {0}> ()  m = Squeeze(length, first)
       [loop] rows = Loop <body = b (int64 i, bool c) => (bool d, float row) {

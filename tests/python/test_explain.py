@@ -19,12 +19,12 @@ def session(text, **entries):
     return treadle.InferenceSession(text.encode(), options)
 
 
-def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(trips, yes, x)", opset=22):
+def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(iterations, yes, x)", opset=22):
     """A Loop of 9 iterations over the state s."""
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
     g {signature} {{
       yes = Constant <value = bool {{1}}> ()
-      trips = Constant <value = int64 {{9}}> ()
+      iterations = Constant <value = int64 {{9}}> ()
       {before}
       y = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {{
         continues = Identity(go)
@@ -45,7 +45,7 @@ def changes(loop):
 def test_a_plain_loop_has_been_left_alone():
     loop = explained(model("t = Tanh(s)"), jit="off")
     assert changes(loop) == {("folded", "Identity")}
-    assert (loop["op"], loop["trips"], loop["states"], loop["state_bytes"]) == ("Loop", 9, 1, 32)
+    assert (loop["op"], loop["iterations"], loop["states"], loop["state_bytes"]) == ("Loop", 9, 1, 32)
     assert loop["tier"] == "chain"
     assert loop["why_not_native"] == "jit is off"
     assert loop["obstacles"] == []
@@ -125,17 +125,17 @@ def test_nodes_that_run_outside_of_the_loop_count_with_their_part_of_an_iteratio
     (few,), (many,), (left,) = (
         s.explain(json=True)["loops"] for s in (narrow, wide, session(scan_with_weights(), optimize=0))
     )
-    assert few["outside_ns_per_trip"] > 0 and left["outside_ns_per_trip"] == 0
-    assert many["outside_ns_per_trip"] > 3 * few["outside_ns_per_trip"]
+    assert few["outside_ns_per_iteration"] > 0 and left["outside_ns_per_iteration"] == 0
+    assert many["outside_ns_per_iteration"] > 3 * few["outside_ns_per_iteration"]
     # The products are the whole difference between the two.
-    grown = many["estimated_ns_per_trip"] - few["estimated_ns_per_trip"]
-    assert grown == pytest.approx(many["outside_ns_per_trip"] - few["outside_ns_per_trip"], rel=0.01)
-    assert few["roof_ns_per_trip"] <= few["estimated_ns_per_trip"]
+    grown = many["estimated_ns_per_iteration"] - few["estimated_ns_per_iteration"]
+    assert grown == pytest.approx(many["outside_ns_per_iteration"] - few["outside_ns_per_iteration"], rel=0.01)
+    assert few["roof_ns_per_iteration"] <= few["estimated_ns_per_iteration"]
     assert "of it for 1 node of the body, run outside of the loop for all iterations at once" in narrow.explain()
     # With inputs, the estimate holds the time that the product took in a run.
     feeds = {"xs": np.ones((5, 4000), np.float32), "h": np.ones(64, np.float32), "w": np.ones((4000, 64), np.float32)}
     (measured,) = wide.explain(feeds, json=True)["loops"]
-    assert 0 < measured["outside_ns_per_trip"] <= measured["measured_ns_per_trip"]
+    assert 0 < measured["outside_ns_per_iteration"] <= measured["measured_ns_per_iteration"]
 
 
 def test_recurrent_operators_are_loops():
@@ -145,7 +145,7 @@ def test_recurrent_operators_are_loops():
     }"""
     loop = explained(text)
     assert ("lowered", "LSTM") in changes(loop)
-    assert (loop["op"], loop["trips"]) == ("Scan", 7)
+    assert (loop["op"], loop["iterations"]) == ("Scan", 7)
 
 
 def test_the_tier_and_what_is_called():
@@ -173,17 +173,17 @@ def test_a_loop_that_has_not_run_for_long_is_no_native_code():
 
 
 def test_loops_inside_are_part_of_the_code_around_them():
-    inner = """inner_trips = Constant <value = int64 {3}> ()
+    inner = """inner_iterations = Constant <value = int64 {3}> ()
         again = Constant <value = bool {1}> ()
         t = Loop <body = c (int64 j, bool go2, float[8] u) => (bool go3, float[8] v) {
           go3 = Identity(go2)
           v = Tanh(u)
-        }> (inner_trips, again, s)"""
+        }> (inner_iterations, again, s)"""
     outer, inside = session(model(inner), jit="always").explain(json=True)["loops"]
     assert (outer["parent"], inside["parent"]) == (None, 0)
     assert (outer["tier"], inside["tier"]) == ("native", "inside")
-    assert (outer["trips"], inside["trips"]) == (9, 3)
-    assert outer["flops_per_trip"] >= 3 * inside["flops_per_trip"] > 0
+    assert (outer["iterations"], inside["iterations"]) == (9, 3)
+    assert outer["flops_per_iteration"] >= 3 * inside["flops_per_iteration"] > 0
 
 
 def test_sizes_that_only_the_run_knows_are_named():
@@ -217,22 +217,22 @@ def test_estimates_grow_with_the_work():
             f"""<ir_version: 10, opset_import: ["" : 22]>
             g (float[{n}] x, float[{n},{n}] w) => (float[{n}] y) {{
               yes = Constant <value = bool {{1}}> ()
-              trips = Constant <value = int64 {{9}}> ()
+              iterations = Constant <value = int64 {{9}}> ()
               y = Loop <body = b (int64 i, bool go, float[{n}] s) => (bool continues, float[{n}] t) {{
                 continues = Identity(go)
                 p = MatMul(s, w)
                 t = Tanh(p)
-              }}> (trips, yes, x)
+              }}> (iterations, yes, x)
             }}"""
         )
         for n in (16, 256)
     )
-    assert small["bytes_per_trip"] == 16 * 16 * 4 + 3 * 16 * 4
-    assert large["bytes_per_trip"] == 256 * 256 * 4 + 3 * 256 * 4
-    assert large["flops_per_trip"] > 2 * 256 * 256 > small["flops_per_trip"] > 2 * 16 * 16
+    assert small["bytes_per_iteration"] == 16 * 16 * 4 + 3 * 16 * 4
+    assert large["bytes_per_iteration"] == 256 * 256 * 4 + 3 * 256 * 4
+    assert large["flops_per_iteration"] > 2 * 256 * 256 > small["flops_per_iteration"] > 2 * 16 * 16
     for loop in (small, large):
-        assert loop["estimated_ns_per_trip"] >= loop["roof_ns_per_trip"] > 0
-    assert large["roof_ns_per_trip"] > small["roof_ns_per_trip"]
+        assert loop["estimated_ns_per_iteration"] >= loop["roof_ns_per_iteration"] > 0
+    assert large["roof_ns_per_iteration"] > small["roof_ns_per_iteration"]
 
 
 def scan_of(body: str, width: int) -> str:
@@ -245,11 +245,11 @@ def scan_of(body: str, width: int) -> str:
     }}"""
 
 
-def test_what_bounds_a_trip():
+def test_what_bounds_an_iteration():
     short = explained(scan_of("a = Mul (s, x)  b = Add (a, x)  t = Tanh (b)", 1))
     one = explained(scan_of("t = Add (s, x)", 1))
     assert short["bound_by"] == one["bound_by"] == "states"
-    assert short["roof_ns_per_trip"] > 3 * one["roof_ns_per_trip"]
+    assert short["roof_ns_per_iteration"] > 3 * one["roof_ns_per_iteration"]
     wide = explained(scan_of("a = Tanh (x)  b = Exp (a)  c = Sin (b)  t = Add (s, c)", 4096), optimize=0)
     assert wide["bound_by"] == "arithmetic"
 
@@ -262,7 +262,9 @@ def test_branches_count_half():
                     else_branch = q () => (float[256] b) { b = Cos (s) }>"""
     both = explained(scan_of("a = Sin (s)  b = Cos (s)  t = Add (a, b)", 256))
     either = explained(scan_of(branch, 256), optimize=0)
-    assert 0.3 * both["flops_per_trip"] < either["flops_per_trip"] < 0.9 * both["flops_per_trip"] + 8 * 256
+    assert (
+        0.3 * both["flops_per_iteration"] < either["flops_per_iteration"] < 0.9 * both["flops_per_iteration"] + 8 * 256
+    )
 
 
 def growing(n, operator="CumSum(cache, axis)"):
@@ -284,7 +286,7 @@ def growing(n, operator="CumSum(cache, axis)"):
 def test_what_is_not_known_is_not_counted_without_a_word():
     s = session(growing(3), jit="off")
     (loop,) = s.explain(json=True)["loops"]
-    assert (loop["trips"], loop["is_complete"], loop["bound_by"]) == (None, False, None)
+    assert (loop["iterations"], loop["is_complete"], loop["bound_by"]) == (None, False, None)
     assert "CumSum" in {node["op"] for node in loop["unsized"]}
     text = s.explain()
     assert "at least" in text and "as only the run knows the sizes or iterations of" in text and "about" not in text
@@ -295,8 +297,8 @@ def test_a_run_with_the_inputs_supplies_the_sizes_that_the_plan_lacks():
     s = session(growing(3), jit="off")
     feeds = {"m": np.int64(300), "x": np.ones((1, 8), np.float32)}
     (loop,) = s.explain(feeds, json=True)["loops"]
-    assert (loop["trips"], loop["is_complete"], loop["unsized"]) == (300, True, [])
-    assert 0 < loop["measured_ns_per_trip"] < loop["estimated_ns_per_trip"]
+    assert (loop["iterations"], loop["is_complete"], loop["unsized"]) == (300, True, [])
+    assert 0 < loop["measured_ns_per_iteration"] < loop["estimated_ns_per_iteration"]
     assert "CumSum" in {node["op"] for node in loop["not_in_roof"]}
     assert loop["bound_by"] is None
     text = s.explain(feeds)
@@ -306,7 +308,7 @@ def test_a_run_with_the_inputs_supplies_the_sizes_that_the_plan_lacks():
 def test_where_the_run_fails_nothing_is_measured():
     s = session(growing(3, "Squeeze(cache, axis)"), jit="off")
     (loop,) = s.explain({"m": np.int64(300), "x": np.ones((1, 8), np.float32)}, json=True)["loops"]
-    assert not loop["is_complete"] and loop["measured_ns_per_trip"] == 0
+    assert not loop["is_complete"] and loop["measured_ns_per_iteration"] == 0
 
 
 def test_iterations_of_loops_inside_are_those_of_the_run():
@@ -320,12 +322,12 @@ def test_iterations_of_loops_inside_are_those_of_the_run():
     feeds = {"x": np.full(8, 2, np.float32)}
     s = session(model(inner))
     outer, inside = s.explain(feeds, json=True)["loops"]
-    assert outer["trips"] == 9
-    assert inside["trips"] > 1
+    assert outer["iterations"] == 9
+    assert inside["iterations"] > 1
     assert outer["is_complete"] and inside["is_complete"]
     counted = {loop["node"]: loop for loop in s.profile(feeds, runs=1).loops}
     assert counted[inside["node"]]["times"] == 9
-    assert round(counted[inside["node"]]["iterations"] / 9) == inside["trips"]
+    assert round(counted[inside["node"]]["iterations"] / 9) == inside["iterations"]
 
 
 def test_the_text_says_the_same():
@@ -380,7 +382,7 @@ def profiled(text, feeds, runs=1, **entries):
     return s, s.profile(feeds, runs=runs)
 
 
-def test_every_node_of_every_trip():
+def test_every_node_of_every_iteration():
     feeds = {"x": np.ones(8, np.float32), "w": np.full((8, 8), 0.1, np.float32)}
     text = model("p = MatMul(s, w)\n t = Softmax(p)", "(float[8] x, float[8,8] w) => (float[8] y)")
     _, profile = profiled(text, feeds, runs=2)
@@ -415,7 +417,7 @@ def test_slices_of_the_trace_lie_in_each_other(tmp_path):
     profile = s.profile(feeds, tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert trace == profile.trace()
-    open_slices, trips, nodes, last = [], 0, 0, 0.0
+    open_slices, iterations, nodes, last = [], 0, 0, 0.0
     for event in trace["traceEvents"]:
         if event["ph"] == "M":
             continue
@@ -423,7 +425,7 @@ def test_slices_of_the_trace_lie_in_each_other(tmp_path):
         last = event["ts"]
         if event["ph"] == "B":
             open_slices.append(event["cat"])
-            trips += event["cat"] == "iteration"
+            iterations += event["cat"] == "iteration"
         elif event["ph"] == "E":
             open_slices.pop()
         else:
@@ -431,9 +433,9 @@ def test_slices_of_the_trace_lie_in_each_other(tmp_path):
             nodes += 1
             if event["name"] in ("MatMul", "Softmax"):
                 assert open_slices == ["loop", "iteration"]
-                assert event["args"]["iteration"] == trips - 1
+                assert event["args"]["iteration"] == iterations - 1
     assert open_slices == []
-    assert trips == 9
+    assert iterations == 9
     assert nodes >= 18
 
 
@@ -454,7 +456,7 @@ def test_errors_in_a_profiled_run_are_those_of_runs():
         session(text, tier="reference").profile({"a": np.ones(3, np.int64), "b": np.ones(3, np.int64)})
 
 
-def test_a_loop_without_trips():
+def test_a_loop_without_iterations():
     text = model("t = Tanh(s)").replace("int64 {9}", "int64 {0}")
     _, profile = profiled(text, {"x": np.ones(8, np.float32)}, optimize=0)
     phases = [event["ph"] for event in profile.trace()["traceEvents"]]

@@ -125,15 +125,15 @@ def test_a_body_gets_what_it_declares(around, way):
         if where != around:
             continue
         session = session_of(model_of(around, m, c, i, c0, c1, condition), way)
-        for trips in (3, 0, 3):
-            feed = {"m": np.full(axes(m), trips), "c": np.full(axes(c), True), "x": x}
+        for iterations in (3, 0, 3):
+            feed = {"m": np.full(axes(m), iterations), "c": np.full(axes(c), True), "x": x}
             if around == "branch":
                 feed["b"] = np.array(True)
             last, y, d, z = session.run(None, feed)
-            assert last == x[:trips].sum()
-            assert y.shape == (trips, *axes(i)), (m, c, i, c0, c1, condition, trips)
-            assert d.shape == (trips, *axes(c0)), (m, c, i, c0, c1, condition, trips)
-            assert y.ravel().tolist() == list(range(trips)) and d.all() and z.shape == (trips,)
+            assert last == x[:iterations].sum()
+            assert y.shape == (iterations, *axes(i)), (m, c, i, c0, c1, condition, iterations)
+            assert d.shape == (iterations, *axes(c0)), (m, c, i, c0, c1, condition, iterations)
+            assert y.ravel().tolist() == list(range(iterations)) and d.all() and z.shape == (iterations,)
         tried += 1
     assert tried == len(COMBINATIONS) // len(AROUND)
 

@@ -6,7 +6,7 @@ import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]> '
 
-# Attention over a cache of keys and values. `keys`: what a trip appends and to what; `kt`: keys as columns.
+# Attention over a cache of keys and values. `keys`: what an iteration appends and to what; `kt`: keys as columns.
 LAYOUTS = {
     # Positions in front of what a head has of each; keys are transposed when they are read.
     "rows": {
@@ -59,15 +59,15 @@ def decoder(layout: str, extra: str = "") -> bytes:
     return text.encode()
 
 
-# Every trip feeds what it rounds, values of about 1, to all the trips behind it: up to 300 of them. The reference interpreter and numpy sum in
+# Every iteration feeds what it rounds, values of about 1, to all the iterations behind it: up to 300 of them. The reference interpreter and numpy sum in
 # other orders than wide vectors; 1.3e-5 has been seen.
 FED_BACK = 5e-5
 
 
-def feed(layout: str, trips: int, begin: int = 0) -> dict:
+def feed(layout: str, iterations: int, begin: int = 0) -> dict:
     rng = np.random.default_rng(7)
     shape = [begin if n == 0 else n for n in LAYOUTS[layout]["shape"]]
-    given = {"m": np.array(trips), "x0": rng.standard_normal((2, 24)), "K0": rng.standard_normal(shape)}
+    given = {"m": np.array(iterations), "x0": rng.standard_normal((2, 24)), "K0": rng.standard_normal(shape)}
     given |= {"V0": rng.standard_normal((2, 3, begin, 8))}
     given |= {"Wq": rng.standard_normal((24, 24)) / 5, "Wk": rng.standard_normal((24, 24)) / 5}
     return {name: a if name == "m" else a.astype(np.float32) for name, a in given.items()}
@@ -101,8 +101,8 @@ def expected(layout: str, given: dict) -> list[np.ndarray]:
 def test_caches_that_grow_along_any_axis(layout):
     model = decoder(layout)
     runs = [session(model), session(model, jit="always"), session(model, tier="reference")]
-    for trips, begin in ((50, 0), (1, 3), (0, 2), (70, 5), (300, 0)):
-        given = feed(layout, trips, begin)
+    for iterations, begin in ((50, 0), (1, 3), (0, 2), (70, 5), (300, 0)):
+        given = feed(layout, iterations, begin)
         program, native, reference = (s.run(None, given) for s in runs)
         for a, b, c, d in zip(program, native, reference, expected(layout, given), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -167,10 +167,10 @@ def test_sizes_that_do_not_fit_are_errors():
         session(decoder("rows")).run(None, given)
 
 
-def test_each_trip_costs_as_much_as_its_reading():
+def test_each_iteration_costs_as_much_as_its_reading():
     """Appending copies nothing: what a run asks for does not grow with the number of iterations."""
     model, counts = session(decoder("rows")), []
-    for trips in (100, 1600):
-        model.run(None, feed("rows", trips))
+    for iterations in (100, 1600):
+        model.run(None, feed("rows", iterations))
         counts.append(model.counters()["allocations_last_run"])
     assert counts[1] < counts[0] + 60

@@ -7,7 +7,7 @@ import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 
-# The piece of a trip, which v (n elements) is made of, its type, and what the list becomes.
+# The piece of an iteration, which v (n elements) is made of, its type, and what the list becomes.
 LISTS = {
     "lines": ("p = Mul(v, v)", "float[a]", "y = ConcatFromSequence <axis = 0> (list)"),
     "from the end": ("p = Neg(v)", "float[a]", "y = ConcatFromSequence <axis = -1> (list)"),
@@ -42,8 +42,8 @@ def model(name: str, inner: str = "go2 = Identity(go)") -> bytes:
     return f"""{HEAD} g (int64[k] lengths, float[m] x) => ({element} y)
     <bool yes = {{1}}, int64[1] axis0 = {{0}}, int64[1] two1 = {{2}}, int64[2] rows = {{-1, 3}}, float half = {{0.5}},
      int64[2] columns = {{3, -1}}, int64 i0 = {{0}}, int64 i1 = {{1}}, int64 stop = {{6}}> {{
-      trips1 = Shape(lengths)
-      trips = Squeeze(trips1)
+      iterations1 = Shape(lengths)
+      iterations = Squeeze(iterations1)
       empty = SequenceEmpty <dtype = {number}> ()
       list = Loop <body = b (int64 i, bool go, seq({element}) s) => (bool go2, seq({element}) s2) {{
         {inner}
@@ -52,7 +52,7 @@ def model(name: str, inner: str = "go2 = Identity(go)") -> bytes:
         v = Slice(x, axis0, n1)
         v3 = Concat <axis = 0> (v, v, v)
         {piece}
-        s2 = SequenceInsert(s, p) }}> (trips, yes, empty)
+        s2 = SequenceInsert(s, p) }}> (iterations, yes, empty)
       {joined} }}""".encode()
 
 

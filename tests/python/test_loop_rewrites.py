@@ -49,7 +49,7 @@ BY_COUNTER = """
   zero = Constant <value = int64[1] {{0}}> ()
   one = Constant <value = int64[1] {{1}}> ()
   yes = Constant <value = bool {{1}}> ()
-  trips = Squeeze(size, zero)
+  iterations = Squeeze(size, zero)
   h, y = Loop <body = b (int64 i, bool go, float[2,8] s) => (bool continues, float[2,8] t, float[2,8] o) {{
     continues = Identity(go)
     {pick}
@@ -57,7 +57,7 @@ BY_COUNTER = """
     q = Add(p, s)
     t = Tanh(q)
     o = Identity(t)
-  }}> (trips, yes, h0)
+  }}> (iterations, yes, h0)
 """
 PICKS = {
     "scalar": "e = Gather <axis = {axis}> (x, i)",
@@ -90,20 +90,20 @@ def test_picking_by_the_counter_is_scanning(pick, axis):
     assert {("scanned", "Gather"), ("batched", "MatMul")} <= done
 
 
-@pytest.mark.parametrize("trips", [5, 6])
-def test_an_index_beyond_the_end_fails_in_its_trip(trips):
+@pytest.mark.parametrize("iterations", [5, 6])
+def test_an_index_beyond_the_end_fails_in_its_iteration(iterations):
     text = model(
         "(float[8] h0, float[5,8] x) => (float[8] h)",
-        f"""trips = Constant <value = int64 {{{trips}}}> ()
+        f"""iterations = Constant <value = int64 {{{iterations}}}> ()
         yes = Constant <value = bool {{1}}> ()
         h = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {{
           continues = Identity(go)
           e = Gather(x, i)
           t = Add(s, e)
-        }}> (trips, yes, h0)""",
+        }}> (iterations, yes, h0)""",
     )
     inputs = {"h0": floats(8), "x": floats(5, 8)}
-    if trips == 5:
+    if iterations == 5:
         check(text, inputs)
         assert ("scanned", "Gather") in changes(text)
         return
@@ -116,7 +116,7 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
     assert len(set(messages)) == 1
 
 
-# --- trips and indices that only a run knows
+# --- iterations and indices that only a run knows
 
 GUARDED = """
   zero = Constant <value = int64 {{0}}> ()
@@ -135,7 +135,7 @@ GUARDED = """
 """
 COUNTER = {"state": ", int64 k", "next": ", int64 more", "initial": ", from", "counted": "k_last,"}
 GUARDED_LOOPS = {
-    "trips": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, i)"},
+    "iterations": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, i)"},
     "offset": {"m": "m", "pick": "continues = Identity(go)\n j = Add(from, i)\n e = Gather(x, j)"},
     "condition": {"m": "m", "cond": "c", "pick": "continues = Identity(go)\n e = Gather(x, i)"},
     "state": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, k)\n more = Add(k, one)", **COUNTER},
@@ -169,7 +169,7 @@ def test_what_a_run_decides_is_looked_at_before_the_loop(name):
     text = guarded(name)
     tiers = [session(text, **entries) for entries in ({"tier": "reference"}, *TIERS)]
     done = 0
-    for steps, trips, first, condition in (
+    for steps, iterations, first, condition in (
         (9, 9, 0, True),
         (9, 5, 3, True),
         (9, 6, 8, True),
@@ -181,7 +181,7 @@ def test_what_a_run_decides_is_looked_at_before_the_loop(name):
         (6, 2**62, 2**62, True),
     ):
         inputs = {"h0": floats(2, 8), "x": floats(steps, 2, 12, seed=2), "w": floats(12, 8, seed=3)}
-        inputs |= {"m": np.array(trips, np.int64), "from": np.array(first, np.int64), "c": np.array(condition)}
+        inputs |= {"m": np.array(iterations, np.int64), "from": np.array(first, np.int64), "c": np.array(condition)}
         outcomes = []
         for s in tiers:
             try:
@@ -258,17 +258,17 @@ def test_nodes_that_only_outputs_need_run_after_the_loop(row, rows, back):
     assert {("sunk", op) for op in ops} <= changes(fixed)
 
 
-def test_a_loop_that_ends_early_has_rows_for_its_trips():
+def test_a_loop_that_ends_early_has_rows_for_its_iterations():
     text = model(
         "(float[1,16] h0, float[16,16] R, float[16,20] W, int64 stop) => (float[1,16] h, float[N,1,20] y)",
         """yes = Constant <value = bool {1}> ()
-        trips = Constant <value = int64 {50}> ()
+        iterations = Constant <value = int64 {50}> ()
         h, y = Loop <body = b (int64 i, bool go, float[1,16] s) => (bool continues, float[1,16] t, float[1,20] o) {
           continues = Less(i, stop)
           r = MatMul(s, R)
           t = Tanh(r)
           o = MatMul(t, W)
-        }> (trips, yes, h0)""",
+        }> (iterations, yes, h0)""",
     )
     for stop in (0, 7, 100):
         inputs = {"h0": floats(1, 16), "R": floats(16, 16) / 4, "W": floats(16, 20), "stop": np.array(stop, np.int64)}
@@ -281,7 +281,7 @@ def test_a_loop_that_ends_early_has_rows_for_its_trips():
 LIST = """
   zero = Constant <value = int64[1] {{0}}> ()
   size = Shape <start = 0, end = 1> (x)
-  trips = Squeeze(size, zero)
+  iterations = Squeeze(size, zero)
   empty = SequenceEmpty <dtype = 1> ()
   h, list = Loop <body = b (int64 i, bool go, float[2,6] s, seq(float[2,6]) l) =>
       (bool continues, float[2,6] t, seq(float[2,6]) longer) {{
@@ -290,7 +290,7 @@ LIST = """
     q = Add(e, s)
     t = Tanh(q)
     longer = SequenceInsert(l, t)
-  }}> (trips, , h0, empty)
+  }}> (iterations, , h0, empty)
   y = ConcatFromSequence <axis = {axis}, new_axis = {new_axis}> (list)
   last = SequenceAt(list, zero0)
 """
@@ -323,7 +323,7 @@ def test_lists_that_a_loop_appends_to_are_scan_outputs(axis, new_axis):
 
 
 @pytest.mark.parametrize("steps", [12, 5, 1, 0])
-def test_a_loop_that_carries_nothing_runs_for_all_trips_at_once(steps):
+def test_a_loop_that_carries_nothing_runs_for_all_iterations_at_once(steps):
     text = model(
         f"(float[{steps},3,10] x, float[10,7] w, float[7] b) => (float[{steps},3,7] y, float[{steps},3,1] m)",
         """y, m = Scan <num_scan_inputs = 1, body = f (float[3,10] e) => (float[3,7] o, float[3,1] top) {
@@ -348,13 +348,13 @@ def test_a_loop_that_carries_nothing_runs_for_all_trips_at_once(steps):
 def test_a_map_over_the_counter():
     text = model(
         "(float[6] x) => (float[20,6] y)",
-        """trips = Constant <value = int64 {20}> ()
+        """iterations = Constant <value = int64 {20}> ()
         y = Loop <body = b (int64 i, bool go) => (bool continues, float[6] o) {
           continues = Identity(go)
           t = Cast <to = 1> (i)
           p = Mul(x, t)
           o = Sin(p)
-        }> (trips, )""",
+        }> (iterations, )""",
     )
     check(text, {"x": floats(6)})
     assert not session(text, jit="off").explain(json=True)["loops"]
@@ -533,7 +533,7 @@ def test_maps_over_lists_run_for_all_elements_at_once(name):
     assert [entry["change"] for entry in s.explain(json=True)["maps"]] == ["mapped", "mapped"]
 
 
-def test_what_a_list_cannot_give_fails_in_its_trip():
+def test_what_a_list_cannot_give_fails_in_its_iteration():
     nodes = """s = SplitToSequence <axis = 0, keepdims = 0> (x)
       none = SequenceEmpty <dtype = 1> ()
       t = Loop <body = b (int64 i, bool go, seq(float[4]) l) => (bool continues, seq(float[4]) m) {

@@ -1,4 +1,4 @@
-"""Loops over texts: a run writes texts over those of the trip before, and gives what the reference interpreter gives."""
+"""Loops over texts: a run writes texts over those of the iteration before, and gives what the reference interpreter gives."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import treadle
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 WORDS = ["", "a", "no", "fifteen letters", "sixteen letters.", "a word that is longer than what fits in place", "äöü"]
 
-# What a trip makes of the words w (one) and v (as many as the trip's number, modulo 4).
+# What an iteration makes of the words w (one) and v (as many as the iteration's number, modulo 4).
 NODES = {
     "Gather": "y = Gather <axis = 0> (table, v)",
     "Gather of rows": "y = Gather <axis = 0> (pairs, v)",
@@ -69,11 +69,11 @@ def assert_same(ours: list, theirs: list) -> None:
 
 
 @pytest.mark.parametrize("name", NODES)
-def test_texts_of_a_trip(name):
+def test_texts_of_an_iteration(name):
     body = "\n".join(NODES[name].split("  "))
     data = f"""{HEAD} g (int64[k] at) => (seq(string) ys) <{given()}> {{
-      trips1 = Shape(at)
-      trips = Squeeze(trips1)
+      iterations1 = Shape(at)
+      iterations = Squeeze(iterations1)
       empty = SequenceEmpty <dtype = 8> ()
       ys = Loop <body = b (int64 i, bool go, seq(string) s) => (bool go2, seq(string) s2) {{
         go2 = Identity(go)
@@ -84,12 +84,12 @@ def test_texts_of_a_trip(name):
         v = Range(i0, n, i1)
         ws = Gather <axis = 0> (table, v)
         {body}
-        s2 = SequenceInsert(s, y) }}> (trips, yes, empty) }}""".encode()
+        s2 = SequenceInsert(s, y) }}> (iterations, yes, empty) }}""".encode()
     at = np.random.default_rng(5).integers(0, len(WORDS), 40)
     assert_same(run(data, {"at": at}), run(data, {"at": at}, "reference"))
 
 
-# The states s and t (one text each) and u (any number of them), and what a trip gives, o.
+# The states s and t (one text each) and u (any number of them), and what an iteration gives, o.
 STATES = {
     "made anew": "s2 = StringConcat(w, word)  t2 = StringConcat(s, w)  u2 = Gather <axis = 0> (table, v)",
     "change places": "s2 = Identity(t)  t2 = StringConcat(w, s)  u2 = Identity(u)",
@@ -108,8 +108,8 @@ def test_states_and_scan_outputs(name, gives):
     body = "\n".join(STATES[name].split("  "))
     data = f"""{HEAD} g (int64[k] at, string s0, string t0, string[1] u0) => (string s, string t, string[n] u, string[k] o)
     <{given()}> {{
-      trips1 = Shape(at)
-      trips = Squeeze(trips1)
+      iterations1 = Shape(at)
+      iterations = Squeeze(iterations1)
       s, t, u, o = Loop <body = b (int64 i, bool go, string s, string t, string[m] u)
           => (bool go2, string s2, string t2, string[m2] u2, string o) {{
         go2 = Identity(go)
@@ -117,7 +117,7 @@ def test_states_and_scan_outputs(name, gives):
         w = Gather <axis = 0> (table, k)
         v = Range(i0, k, i1)
         {body}
-        o = Identity({gives}) }}> (trips, yes, s0, t0, u0) }}""".encode()
+        o = Identity({gives}) }}> (iterations, yes, s0, t0, u0) }}""".encode()
     feeds = {"at": np.random.default_rng(6).integers(0, len(WORDS), 9), "s0": np.array("start", object)}
     feeds |= {"t0": np.array("another start of more letters", object), "u0": np.array(["x"], object)}
     assert_same(run(data, feeds), run(data, feeds, "reference"))
@@ -191,8 +191,8 @@ def test_random_loops(seed):
     rng = np.random.default_rng(seed)
     data = f"""{HEAD} g (int64[n] at, string s0, string t0, string[1] u0) =>
         (string s, string t, string[n1] u, string[n] y, string[n] x) <{given()}> {{
-      trips1 = Shape(at)
-      trips = Squeeze(trips1)
+      iterations1 = Shape(at)
+      iterations = Squeeze(iterations1)
       s, t, u, y, x = Loop <body = b (int64 i, bool go, string s, string t, string[m] u)
           => (bool go2, string s2, string t2, string[m2] u2, string first, string second) {{
         go2 = Identity(go)
@@ -200,7 +200,7 @@ def test_random_loops(seed):
         v = Range(i0, k, i1)
         {random_body(rng)}
         first = Identity(s2)
-        second = Identity(t) }}> (trips, yes, s0, t0, u0) }}""".encode()
+        second = Identity(t) }}> (iterations, yes, s0, t0, u0) }}""".encode()
     feeds = {"at": rng.integers(0, len(WORDS), 8), "s0": np.array("a", object)}
     feeds |= {"t0": np.array("sixteen letters.", object), "u0": np.array(["x"], object)}
     assert_same(run(data, feeds), run(data, feeds, "reference"))

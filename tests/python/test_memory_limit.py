@@ -51,11 +51,11 @@ def test_a_state_that_grows_reaches_its_limit_and_fails_there(axis):
     begin = time.process_time()
     with pytest.raises(treadle.LimitExceeded, match=rf"the memory limit of {limit} bytes was reached") as failed:
         grown.run(None, {"x": x}, limits(memory_limit=limit))
-    assert time.process_time() - begin < 20  # a copy of 4 MB in each of thousands of trips takes minutes
-    trip = int(str(failed.value).split("iteration ")[1].split(":")[0])
+    assert time.process_time() - begin < 20  # a copy of 4 MB in each of thousands of iterations takes minutes
+    iteration = int(str(failed.value).split("iteration ")[1].split(":")[0])
     # Along the outermost axis memory grows where it is; elsewhere there is the old and the new for a moment.
     least = 0.8 if axis == 0 else 0.4
-    assert trip * width * 4 > least * limit
+    assert iteration * width * 4 > least * limit
     peak = grown.counters()["peak_bytes_last_run"]
     assert peak <= limit
 

@@ -151,7 +151,7 @@ def test_a_check_says_which_operators_nothing_runs():
 
 LOOP = """<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
 g (bool go, bool other, float[2] x) => (float[2] y) {
-  y = Loop (, go, x) <body = trip (int64 i, bool on, float[2] h) => (bool out, float[2] h_out) {
+  y = Loop (, go, x) <body = iteration (int64 i, bool on, float[2] h) => (bool out, float[2] h_out) {
     h_out = Add (h, h)
     BODY
   }>

@@ -61,8 +61,8 @@ def assert_same_bits(ours, theirs):
 def run_all(text, feeds, compilations=1):
     """The results, which are those of every way to run the loop."""
     expected = session(text, jit="off").run(None, feeds)
-    for trip in (0, 2):
-        native = session(text, jit="always", jit_iteration=trip)
+    for iteration in (0, 2):
+        native = session(text, jit="always", jit_iteration=iteration)
         assert_same_bits(native.run(None, feeds), expected)
         assert_same_bits(native.run(None, feeds), expected)
         if compilations is not None:
@@ -70,13 +70,13 @@ def run_all(text, feeds, compilations=1):
     return expected
 
 
-def scan(body, inputs, out_type, trips, count, opset=22):
+def scan(body, inputs, out_type, iterations, count, opset=22):
     """A Scan whose body maps slices of the inputs to a slice of the output; a counter is carried along."""
-    outer = ", ".join(f"{dtype}[{trips},{count}] {name}s" for name, dtype in inputs)
+    outer = ", ".join(f"{dtype}[{iterations},{count}] {name}s" for name, dtype in inputs)
     inner = ", ".join(f"{dtype}[{count}] {name}" for name, dtype in inputs)
     names = ", ".join(f"{name}s" for name, _ in inputs)
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
-    g (float[1] start, {outer}) => (float[1] last, {out_type}[{trips},{count}] ys) {{
+    g (float[1] start, {outer}) => (float[1] last, {out_type}[{iterations},{count}] ys) {{
       last, ys = Scan <num_scan_inputs = {len(inputs)}, body = b (float[1] s, {inner}) => (float[1] t, {out_type}[{count}] y) {{
         one = Constant <value = float[1] {{1}}> ()
         t = Add(s, one)
@@ -184,7 +184,7 @@ def test_where_clip_and_broadcasts():
 
 
 LOOP = """<ir_version: 10, opset_import: ["" : 22]>
-g (int64 trips, int64[2] divisors, float[N] x) => (float[N] y, float[T,N] all, int64 quotient) {
+g (int64 iterations, int64[2] divisors, float[N] x) => (float[N] y, float[T,N] all, int64 quotient) {
   yes = Constant <value = bool {1}> ()
   first = Constant <value = int64 {1000}> ()
   y, quotient, all = Loop <body = b (int64 i, bool go, float[N] s, int64 q) => (bool continues, float[N] t, int64 r, float[N] o) {
@@ -202,18 +202,18 @@ g (int64 trips, int64[2] divisors, float[N] x) => (float[N] y, float[T,N] all, i
     quo = Div(q, d)
     r = Add(quo, two)
     o = Identity(t)
-  }> (trips, yes, x, first)
+  }> (iterations, yes, x, first)
 }"""
 
 
-def feeds_of(trips=9, divisors=(3, 1), n=8):
+def feeds_of(iterations=9, divisors=(3, 1), n=8):
     x = np.linspace(-2, 2, n, dtype=np.float32)
-    return {"trips": np.int64(trips), "divisors": np.array(divisors, np.int64), "x": x}
+    return {"iterations": np.int64(iterations), "divisors": np.array(divisors, np.int64), "x": x}
 
 
 def test_a_loop_with_a_branch_and_a_row_by_index():
-    for trips in (0, 1, 2, 3, 50, 5000):
-        run_all(LOOP, feeds_of(trips), None)
+    for iterations in (0, 1, 2, 3, 50, 5000):
+        run_all(LOOP, feeds_of(iterations), None)
 
 
 def test_errors_name_the_same_place():
@@ -226,7 +226,7 @@ def test_errors_name_the_same_place():
 
 
 FAILING = {
-    # the body, what its error says behind the trip
+    # the body, what its error says behind the iteration
     "in a branch": (
         """late = Greater(i, two)
         y = If (late) <then_branch = t () => (float p) { p = Gather(x, i) }, else_branch = e () => (float q) { q = Identity(s) }>
@@ -275,8 +275,8 @@ def test_limits_stop_native_code():
 def test_trip_counts_need_one_compilation():
     native = session(LOOP, jit="always")
     reference = session(LOOP, jit="off")
-    for trips in range(1, 60):
-        assert_same_bits(native.run(None, feeds_of(trips)), reference.run(None, feeds_of(trips)))
+    for iterations in range(1, 60):
+        assert_same_bits(native.run(None, feeds_of(iterations)), reference.run(None, feeds_of(iterations)))
     assert native.counters()["plans"] <= 2
     assert native.counters()["compilations"] <= 2
 
@@ -292,7 +292,7 @@ def test_auto_compiles_in_the_background():
     assert_same_bits(s.run(None, feeds_of(3000)), expected)
 
 
-def nest(depth, trips):
+def nest(depth, iterations):
     """Loops inside of loops, of so many iterations each."""
     body = "t = Mul (s, keep) out = Add (t, step)"
     for _ in range(depth):
@@ -300,7 +300,7 @@ def nest(depth, trips):
             f"""out = Loop <body = level (int64 i, bool c, float s) => (bool c, float out) {{ {body} }}> (m, yes, s)"""
         )
     constants = "keep = Constant <value_float = 0.99> () step = Constant <value_float = 0.5> ()"
-    constants += f" yes = Constant <value = bool {{1}}> () m = Constant <value = int64 {{{trips}}}> ()"
+    constants += f" yes = Constant <value = bool {{1}}> () m = Constant <value = int64 {{{iterations}}}> ()"
     head = '<ir_version: 10, opset_import: ["" : 22]>'
     return f"{head} g (float s) => (float out) {{ {constants} {body} }}"
 
@@ -389,7 +389,7 @@ def run_script(code, **env):
 
 SCRIPT = f"""
 import numpy as np, treadle
-feeds = {{"trips": np.int64(9), "divisors": np.array([3, 1]), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
+feeds = {{"iterations": np.int64(9), "divisors": np.array([3, 1]), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
 session = treadle.InferenceSession({LOOP!r}.encode())
 y = session.run(None, feeds)[0]
 print(session.counters()["compilations"], y.tobytes().hex())

@@ -13,23 +13,23 @@ import pytest
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
 LOOP = """<ir_version: 10, opset_import: ["" : 22]>
-g (int64 trips, float[8] x) => (float[8] y) {
+g (int64 iterations, float[8] x) => (float[8] y) {
   yes = Constant <value = bool {1}> ()
   y = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {
     continues = Identity(go)
     third = Constant <value = float {0.3}> ()
     u = Mul(s, third)
     t = Tanh(u)
-  }> (trips, yes, x)
+  }> (iterations, yes, x)
 }"""
-FEEDS = {"trips": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}
+FEEDS = {"iterations": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}
 NOWHERE = "/nowhere/libtreadle_jit.so"
 
 # Prints loops compiled, loops from the cache, why not, what is wrong with the cache, and the result.
 SCRIPT = f"""
 import json, sys
 import numpy as np, treadle
-feeds = {{"trips": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
+feeds = {{"iterations": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}}
 session = treadle.InferenceSession({LOOP!r}.encode())
 y = session.run(None, feeds)[0]
 counters = session.counters()
@@ -110,7 +110,7 @@ assert not [r for r in rights if "w" in r and "x" in r]
 def test_in_the_background_it_is_found_long_before_it_would_be_compiled(tmp_path, expected):
     run(expected, TREADLE_JIT_CACHE=tmp_path / "c")
     script = SCRIPT.replace(
-        "\ny = ", "\nsession.run(None, {**feeds, 'trips': np.int64(50000)})\nsession.wait_compiled()\ny = "
+        "\ny = ", "\nsession.run(None, {**feeds, 'iterations': np.int64(50000)})\nsession.wait_compiled()\ny = "
     )
     env = {"TREADLE_JIT_CACHE": tmp_path / "c", "TREADLE_JIT_LIBRARY": NOWHERE}
     assert run(expected, script, TREADLE_JIT="auto", **env)[:2] == [1, 1]

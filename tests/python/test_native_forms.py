@@ -45,9 +45,12 @@ def wide_body(operations, width, unary=LONG, dtype="float", seed=0):
     }}"""
 
 
-def feeds_for(width, dtype=np.float32, trips=5):
+def feeds_for(width, dtype=np.float32, iterations=5):
     rng = np.random.default_rng(width)
-    return {"s0": rng.standard_normal(width).astype(dtype), "xs": rng.standard_normal((trips, width)).astype(dtype)}
+    return {
+        "s0": rng.standard_normal(width).astype(dtype),
+        "xs": rng.standard_normal((iterations, width)).astype(dtype),
+    }
 
 
 def native_bytes(text, feeds):

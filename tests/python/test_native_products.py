@@ -7,7 +7,7 @@ from test_native import DTYPES, interesting, run_all, session
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
-TRIPS = 5
+ITERATIONS = 5
 
 
 def weights(dtype, shape, seed=7):
@@ -24,8 +24,8 @@ def loop(dtype, k, n, product, shape, constant):
     given = f"<{matrix} w = {{{weights(dtype, shape)}}}>" if constant else ""
     argument = "" if constant else f", {matrix} w"
     return f"""{HEAD}
-    g ({t} start, {dtype}[{TRIPS},1,{k}] rows, {dtype}[{n}] bias, int64[{k}] picked{argument})
-        => ({t} last, {dtype}[{TRIPS},1,{n}] ys)
+    g ({t} start, {dtype}[{ITERATIONS},1,{k}] rows, {dtype}[{n}] bias, int64[{k}] picked{argument})
+        => ({t} last, {dtype}[{ITERATIONS},1,{n}] ys)
     {given} {{
       last, ys = Scan <num_scan_inputs = 1, body = b ({t} state, {t} row) => ({t} next, {dtype}[1,{n}] y) {{
         mixed = Add(row, state)
@@ -48,7 +48,7 @@ def test_rows_times_matrices(size, constant):
 
 
 def feeds(dtype, k, n, constant, shape=None):
-    made = {"start": np.ones((1, k)), "rows": np.random.default_rng(k).standard_normal((TRIPS, 1, k))}
+    made = {"start": np.ones((1, k)), "rows": np.random.default_rng(k).standard_normal((ITERATIONS, 1, k))}
     if dtype not in ("float", "double"):
         made["rows"] = np.abs(made["rows"]) * 10
     made["bias"] = np.arange(n)
@@ -71,7 +71,7 @@ def test_gemm_of_one_row(transposed, constant):
 def test_special_numbers():
     k, n = 16, 37
     given = feeds("float", k, n, True)
-    given["rows"] = interesting(np.float32, (TRIPS, 1, k), 3)
+    given["rows"] = interesting(np.float32, (ITERATIONS, 1, k), 3)
     for product in ("y = MatMul(mixed, w)", "p = MatMul(mixed, w)\n q = Add(p, bias)\n y = Tanh(q)"):
         run_all(loop("float", k, n, product, (k, n), True), given)
 
@@ -95,7 +95,7 @@ def test_no_kernel_is_called():
     assert calls(64, "p = MatMul(mixed, w)\n y = Tanh(p)") == []
 
 
-def test_matrices_that_leave_the_cache_between_trips_are_left_to_kernels():
+def test_matrices_that_leave_the_cache_between_iterations_are_left_to_kernels():
     k = 208
     assert calls(k, "p = MatMul(mixed, w)\n y = Tanh(p)") == []
     second = f"float[{k},{k}] v = {{{weights('float', (k, k))}}}, "

@@ -1,5 +1,5 @@
 """Native code that takes a loop apart in another order than the program: long states block by block, and minima that
-wait for the trip before taken last."""
+wait for the iteration before taken last."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ treadle = pytest.importorskip("treadle", reason="the Python package is not built
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 
 
-def long_states(count, trips_type="int64 m"):
+def long_states(count, iterations_type="int64 m"):
     t = f"float[{count}]"
     return f"""{HEAD}
-    g ({trips_type}, bool go, {t} a0, {t} b0, int64[{count}] k0, {t} c) => ({t} a, {t} b, int64[{count}] k) {{
+    g ({iterations_type}, bool go, {t} a0, {t} b0, int64[{count}] k0, {t} c) => ({t} a, {t} b, int64[{count}] k) {{
       a, b, k = Loop <body = body (int64 i, bool c0, {t} x, {t} y, int64[{count}] n)
           => (bool c1, {t} x1, {t} y1, int64[{count}] n1) {{
         c1 = Identity(c0)
@@ -32,8 +32,8 @@ def test_long_states_in_blocks(count):
     rng = np.random.default_rng(count)
     feeds = {name: interesting(np.float32, count, seed) for seed, name in enumerate(("a0", "b0", "c"))}
     feeds |= {"k0": rng.integers(0, 9, count), "go": np.array(True)}
-    for trips in (1, 2, 3, 50):
-        run_all(long_states(count), feeds | {"m": np.array(trips)}, compilations=1)
+    for iterations in (1, 2, 3, 50):
+        run_all(long_states(count), feeds | {"m": np.array(iterations)}, compilations=1)
     for nothing in ({"m": np.array(0)}, {"m": np.array(4), "go": np.array(False)}):
         run_all(long_states(count), feeds | nothing, compilations=None)
 
@@ -123,14 +123,14 @@ def test_short_loops_inside_are_counted_whole():
             several.run(None, feeds, options)
 
 
-@pytest.mark.parametrize("trips", (1, 3, 4, 6, 64, 301))
-def test_short_scans_inside_of_any_length(trips):
+@pytest.mark.parametrize("iterations", (1, 3, 4, 6, 64, 301))
+def test_short_scans_inside_of_any_length(iterations):
     text = f"""{HEAD}
-    g (int64[5] a, int64[{trips}] b, int64[{trips}] row0) => (int64 k, int64[{trips}] row, int64[5,{trips}] table)
+    g (int64[5] a, int64[{iterations}] b, int64[{iterations}] row0) => (int64 k, int64[{iterations}] row, int64[5,{iterations}] table)
     <int64 one = {{1}}> {{
       zero = Sub(one, one)
-      k, row, table = Scan <num_scan_inputs = 1, body = outer (int64 n, int64[{trips}] above, int64 x)
-          => (int64 n1, int64[{trips}] above1, int64[{trips}] e) {{
+      k, row, table = Scan <num_scan_inputs = 1, body = outer (int64 n, int64[{iterations}] above, int64 x)
+          => (int64 n1, int64[{iterations}] above1, int64[{iterations}] e) {{
         n1 = Add(n, one)
         last, above1 = Scan <num_scan_inputs = 2, body = inner (int64 left, int64 up, int64 y)
             => (int64 left1, int64 o) {{
@@ -141,10 +141,10 @@ def test_short_scans_inside_of_any_length(trips):
           o = Identity(left1) }}> (n1, above, b)
         e = Identity(above1) }}> (zero, row0, a)
     }}"""
-    rng = np.random.default_rng(trips)
-    feeds = {"a": rng.integers(-9, 9, 5), "b": rng.integers(1, 5, trips), "row0": rng.integers(0, 50, trips)}
+    rng = np.random.default_rng(iterations)
+    feeds = {"a": rng.integers(-9, 9, 5), "b": rng.integers(1, 5, iterations), "row0": rng.integers(0, 50, iterations)}
     run_all(text, feeds, compilations=None)
-    feeds["b"][-1 if trips < 7 else 6] = 0
+    feeds["b"][-1 if iterations < 7 else 6] = 0
     places = []
     for jit in ("off", "always"):
         with pytest.raises(Exception, match="zero") as failed:

@@ -15,7 +15,7 @@ def dims(shape):
     return f"[{text_of(shape)}]" if shape else ""
 
 
-def scan(body, inputs, outputs, trips=4, opset=22, constants=""):
+def scan(body, inputs, outputs, iterations=4, opset=22, constants=""):
     """A Scan over slices of the inputs; inputs and outputs are (name, type, shape of a slice)."""
 
     def declared(values, suffix="", leading=()):
@@ -24,7 +24,7 @@ def scan(body, inputs, outputs, trips=4, opset=22, constants=""):
     names = ", ".join(f"{n}s" for n, _, _ in inputs)
     results = ", ".join(f"{n}s" for n, _, _ in outputs)
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
-    g (float[1] start, {declared(inputs, "s", (trips,))}) => (float[1] last, {declared(outputs, "s", (trips,))}) {{
+    g (float[1] start, {declared(inputs, "s", (iterations,))}) => (float[1] last, {declared(outputs, "s", (iterations,))}) {{
       last, {results} = Scan <num_scan_inputs = {len(inputs)}, body = b (float[1] state, {declared(inputs)})
           => (float[1] next, {declared(outputs)}) {{
         one = Constant <value = float[1] {{1}}> ()
@@ -35,12 +35,12 @@ def scan(body, inputs, outputs, trips=4, opset=22, constants=""):
     }}"""
 
 
-def feeds(inputs, trips=4, plain=False):
+def feeds(inputs, iterations=4, plain=False):
     result = {"start": np.zeros(1, np.float32)}
     for seed, (name, dtype, shape) in enumerate(inputs):
-        x = interesting(DTYPES[dtype], (trips, *shape), seed)
+        x = interesting(DTYPES[dtype], (iterations, *shape), seed)
         if plain and dtype in FLOATS:
-            x = np.random.default_rng(seed).standard_normal((trips, *shape)).astype(DTYPES[dtype])
+            x = np.random.default_rng(seed).standard_normal((iterations, *shape)).astype(DTYPES[dtype])
         result[f"{name}s"] = x
     return result
 

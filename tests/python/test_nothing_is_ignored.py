@@ -517,7 +517,7 @@ looped (int64 n, float[T] x) => (float[T] y, float[?, T] all, string[2] words)
 <float[1] half = {0.5}, string[2] words = {"a", "b"}> {
   t = my.twice (x)
   one = Add (half, half)
-  y, all, c = Loop (n, , t) <body = trip (int64 i, bool go, float[T] t) => (bool go, float[T] next, float[T] next, float[1] one) {
+  y, all, c = Loop (n, , t) <body = iteration (int64 i, bool go, float[T] t) => (bool go, float[T] next, float[T] next, float[1] one) {
     s = Mul (t, half)
     next = Add (s, x)
   }>

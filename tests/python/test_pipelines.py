@@ -1,4 +1,4 @@
-"""Loops that run at the same time, block of trips by block of trips: stacked layers, directions, and what stands
+"""Loops that run at the same time, block of iterations by block of iterations: stacked layers, directions, and what stands
 between them. Whatever the number of threads, results are those of one."""
 
 import threading
@@ -186,23 +186,23 @@ def test_scans():
     check(scans(), scan_feeds())
 
 
-@pytest.mark.parametrize("trip", (0, 3, 120, T - 1))
-def test_errors_name_the_first_trip_that_fails(trip):
+@pytest.mark.parametrize("iteration", (0, 3, 120, T - 1))
+def test_errors_name_the_first_iteration_that_fails(iteration):
     feeds = scan_feeds()
-    feeds["d"][trip] = 0
+    feeds["d"][iteration] = 0
     messages = set()
     for threads in (1, 2, 4):
         for jit in ("off", "always"):
-            with pytest.raises(Exception, match=f"iteration {trip}:") as error:
+            with pytest.raises(Exception, match=f"iteration {iteration}:") as error:
                 session(scans(), threads, jit=jit).run(None, feeds)
             messages.add(str(error.value))
     assert len(messages) == 1
-    feeds["d"][trip] = 1
+    feeds["d"][iteration] = 1
     several = session(scans(), 2)
     assert_same_bits(several.run(None, feeds), session(scans(), 1).run(None, feeds))
 
 
-def test_limits_count_trips_in_their_order():
+def test_limits_count_iterations_in_their_order():
     options = treadle.RunOptions()
     options.iteration_limit = T + 20
     messages = set()

@@ -38,10 +38,10 @@ body = "\\n".join(draws)
 made = ", ".join(f"{t}[{', '.join(map(str, s))}] {n}" for t, n, s in outputs)
 kept = ", ".join(f"{t}[3, {', '.join(map(str, s))}] z{i}" for i, (t, n, s) in enumerate(outputs))
 model = f\"\"\"<ir_version: 10, opset_import: ["" : 22]>
-g (int64 trips, float[{N}] x, float ratio, bool training, float[2, 5] few) => ({kept}) {{
+g (int64 iterations, float[{N}] x, float ratio, bool training, float[2, 5] few) => ({kept}) {{
   {", ".join(f"z{i}" for i in range(len(outputs)))} = Loop <body = b (int64 i, bool go) => (bool on, {made}) {{
     on = Identity(go)
-    {body} }}> (trips)
+    {body} }}> (iterations)
 }}\"\"\"
 options = treadle.SessionOptions()
 options.intra_op_num_threads = int(sys.argv[1])
@@ -50,7 +50,7 @@ options.add_session_config_entry("treadle.jit_cache", "off")
 session = treadle.InferenceSession(onnx.parser.parse_model(model).SerializeToString(), options)
 treadle.set_seed(3)
 x = np.linspace(0, 1, N, dtype=np.float32)
-feeds = {"trips": np.int64(3), "x": x, "ratio": np.float32(0.25), "training": np.array(True)}
+feeds = {"iterations": np.int64(3), "x": x, "ratio": np.float32(0.25), "training": np.array(True)}
 feeds["few"] = np.linspace(-1, 1, 10, dtype=np.float32).reshape(2, 5)
 digests = [hashlib.sha256(np.asarray(a).tobytes()).hexdigest()[:16] for a in session.run(None, feeds)]
 print(len(set(digests)), *digests)

@@ -339,7 +339,7 @@ def test_tensors_are_given_up_inside_loops():
     for _ in range(36):
         expected = session(chain(1)).run(None, {"x": expected})[0]
     assert (y == expected).all()
-    # Three trips of twelve nodes go round in a few pieces of memory.
+    # Three iterations of twelve nodes go round in a few pieces of memory.
     assert several.counters()["allocations_last_run"] < 8
 
 
@@ -504,8 +504,8 @@ def test_a_thousand_lengths_take_two_plans(case):
 # ---- Limits
 
 
-def nested(depth: int, *, inner_trips: int, work: int = 0) -> bytes:
-    """Endless outer loop around loops of `inner_trips`, the innermost one multiplying matrices of `work` rows."""
+def nested(depth: int, *, inner_iterations: int, work: int = 0) -> bytes:
+    """Endless outer loop around loops of `inner_iterations`, the innermost one multiplying matrices of `work` rows."""
     nodes = [node("Add", ["s0_", "one"], ["s0_out"]), node("Identity", ["c0"], ["c0_out"])]
     if work:
         nodes[0] = node("Max", ["s0_", "peak"], ["s0_out"])
@@ -520,9 +520,9 @@ def nested(depth: int, *, inner_trips: int, work: int = 0) -> bytes:
             [value(f"c{level}_out", BOOL, []), value(f"s{level}_out", shape=[])],
         )
         up = level + 1
-        trips = "trips" if up < depth else ""
+        iterations = "iterations" if up < depth else ""
         source, target = (f"s{up}_", f"s{up}_out") if up < depth else ("s", "y")
-        nodes = [node("Loop", [trips, "yes", source], [target], body=body)]
+        nodes = [node("Loop", [iterations, "yes", source], [target], body=body)]
         if up < depth:
             nodes.append(node("Identity", [f"c{up}"], [f"c{up}_out"]))
     return model(
@@ -531,7 +531,7 @@ def nested(depth: int, *, inner_trips: int, work: int = 0) -> bytes:
         [value("y", shape=[])],
         initializers=[
             helper.make_tensor("one", FLOAT, [], [1.0]),
-            helper.make_tensor("trips", INT64, [], [inner_trips]),
+            helper.make_tensor("iterations", INT64, [], [inner_iterations]),
         ],
     )
 
@@ -544,7 +544,7 @@ def nested_feed(work: int = 1):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("depth", "inner", "work"), [(1, 0, 0), (3, 50, 0), (2, 1, 300), (2, 1000, 16)])
 def test_an_endless_body_stops_soon_after_it_is_cancelled(tier, threads, depth, inner, work):
-    several = session(nested(depth, inner_trips=inner, work=work), threads=threads, tier=tier)
+    several = session(nested(depth, inner_iterations=inner, work=work), threads=threads, tier=tier)
     feed = nested_feed(max(work, 1))
     # A loaded machine delays any one run: one of many has to stop in time.
     for _ in range(20):
@@ -572,7 +572,7 @@ def test_an_endless_body_stops_soon_after_it_is_cancelled(tier, threads, depth, 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_limits_hold_in_nested_loops(tier, threads):
-    several = session(nested(3, inner_trips=50), threads=threads, tier=tier)
+    several = session(nested(3, inner_iterations=50), threads=threads, tier=tier)
     begin = time.perf_counter()
     with pytest.raises(treadle.LimitExceeded, match="time limit"):
         several.run(None, nested_feed(), run_options(time_limit=0.05))
@@ -582,8 +582,8 @@ def test_limits_hold_in_nested_loops(tier, threads):
     assert several.run(None, dict(nested_feed(), yes=np.array(False)))[0] == 0
 
 
-def counted(trips: int) -> bytes:
-    """Two loops of `trips`, one after the other: the limit counts both."""
+def counted(iterations: int) -> bytes:
+    """Two loops of `iterations`, one after the other: the limit counts both."""
     body = helper.make_graph(
         [node("Add", ["s_", "one"], ["s_out"]), node("Identity", ["c"], ["c_out"])],
         "body",
@@ -591,15 +591,21 @@ def counted(trips: int) -> bytes:
         [value("c_out", BOOL, []), value("s_out", shape=[])],
     )
     return model(
-        [node("Loop", ["trips", "", "s"], ["t"], body=body), node("Loop", ["trips", "", "t"], ["y"], body=body)],
+        [
+            node("Loop", ["iterations", "", "s"], ["t"], body=body),
+            node("Loop", ["iterations", "", "t"], ["y"], body=body),
+        ],
         [value("s", shape=[])],
         [value("y", shape=[])],
-        initializers=[helper.make_tensor("one", FLOAT, [], [1.0]), helper.make_tensor("trips", INT64, [], [trips])],
+        initializers=[
+            helper.make_tensor("one", FLOAT, [], [1.0]),
+            helper.make_tensor("iterations", INT64, [], [iterations]),
+        ],
     )
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_the_limit_of_trips_is_exact(tier):
+def test_the_limit_of_iterations_is_exact(tier):
     several = session(counted(5000), tier=tier)
     assert several.run(None, {"s": np.float32(0)}, run_options(iteration_limit=10_000))[0] == 10_000
     with pytest.raises(treadle.LimitExceeded, match="9999 iterations"):

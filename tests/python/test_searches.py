@@ -88,7 +88,7 @@ def check_beams(model: bytes, feeds: dict, compare_scores: bool) -> None:
     assert found[2].shape == expected[2].shape
     if compare_scores:
         # Rows of iterations that did not run are uninitialised in onnxruntime, and zeros in treadle.
-        ran = [bool(np.any(trip)) for trip in found[2]]
+        ran = [bool(np.any(iteration)) for iteration in found[2]]
         np.testing.assert_allclose(found[2][ran], expected[2][ran], rtol=1e-3, atol=1e-2)
         assert ran == sorted(ran, reverse=True)
 

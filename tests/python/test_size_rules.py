@@ -324,7 +324,7 @@ def loop_model(rule: str, d: Drawn) -> bytes:
     g (int64[t,r] sizes, float[n] all{rows}) => (seq({type_name}) ys)
     <{", ".join([*words, "bool yes = {1}, int64[1] zero = {0}"])}> {{
       shape = Shape <start = 0, end = 1> (sizes)
-      trips = Squeeze(shape)
+      iterations = Squeeze(shape)
       empty = SequenceEmpty <dtype = {type_of(d)}> ()
       ys = Loop <body = b (int64 i, bool go, seq({type_name}) s0) => (bool go2, seq({type_name}) s{d.outputs}) {{
         go2 = Identity(go)
@@ -332,7 +332,7 @@ def loop_model(rule: str, d: Drawn) -> bytes:
         count = ReduceProd <keepdims = 1> (own)
         part = Slice(all, zero, count)
         x = Reshape <allowzero = 1> (part, own)
-        {" ".join(body)} }}> (trips, yes, empty) }}""".encode()
+        {" ".join(body)} }}> (iterations, yes, empty) }}""".encode()
 
 
 @pytest.mark.parametrize("jit", ["off", "always"])

@@ -424,7 +424,7 @@ def test_a_loop_that_stops_is_done(size):
     while at < 300:
         stream.push(x=x[:, at : at + size])
         at += size
-        assert stream.done == (at >= 134)  # the trip with number 133 is the last one
+        assert stream.done == (at >= 134)  # the iteration with number 133 is the last one
 
 
 def recurrence(op, gates, **attributes):
@@ -540,18 +540,18 @@ def test_models_that_cannot_be_streamed_are_refused_with_the_reason(message):
         session.stream(time={"x": 1})
 
 
-@pytest.mark.parametrize("trips", ["length", "m"])
-def test_the_refusal_of_a_loop_that_slices_its_frames_names_the_operator(trips):
+@pytest.mark.parametrize("iterations", ["length", "m"])
+def test_the_refusal_of_a_loop_that_slices_its_frames_names_the_operator(iterations):
     reason = {
         "length": "its body reads 'x' by Slice '/loop:body/cut', and only frames that a Gather takes",
         "m": "in its body, at Slice '/loop:body/cut': it cuts a part out of it",
-    }[trips]
+    }[iterations]
     model = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[1,t,4] x, int64 m, float[1,1,4] h0) => (float y) {{
       first = Constant <value = int64[1] {{0}}> ()  axes = Constant <value = int64[1] {{1}}> ()
       frames = Shape <start = 1, end = 2> (x)  length = Squeeze(frames, first)  one = Constant <value = int64 {{1}}> ()
       [loop] h, y = Loop <body = b (int64 i, bool c, float[1,1,4] s) => (bool d, float[1,1,4] u, float[1,1,4] row) {{
         d = Identity(c)  j = Add(i, one)  begin = Unsqueeze(i, first)  end = Unsqueeze(j, first)
-        [cut] e = Slice(x, begin, end, axes)  u = Add(s, e)  row = Identity(u) }}> ({trips}, , h0) }}"""
+        [cut] e = Slice(x, begin, end, axes)  u = Add(s, e)  row = Identity(u) }}> ({iterations}, , h0) }}"""
     with pytest.raises(treadle.InvalidArgument) as caught:
         treadle.InferenceSession(model.encode()).stream(time={"x": 1})
     assert f"Loop '/loop' needs all of time axis 1 (t) of 'x': {reason}" in str(caught.value)
@@ -656,9 +656,9 @@ def test_final_states_are_those_so_far():
     np.testing.assert_array_equal(stream.push(x=x[:, :, :0])[1], got)
 
 
-# The mean of the last frames, which wait in a list: how long a row is, only a trip tells.
+# The mean of the last frames, which wait in a list: how long a row is, only an iteration tells.
 WINDOW = """<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x) => (float[n,k] y) {
-  shape = Shape <start = 0, end = 1> (x)  trips = Squeeze(shape)  empty = SequenceEmpty()
+  shape = Shape <start = 0, end = 1> (x)  iterations = Squeeze(shape)  empty = SequenceEmpty()
   queue, y = Loop <body = b (int64 i, bool c, seq(float) q) => (bool d, seq(float) r, float[k] o) {
     d = Identity(c)
     frame = Gather(x, i)
@@ -670,7 +670,7 @@ WINDOW = """<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x) => (float
                    else_branch = e () => (seq(float) z) { z = Identity(longer) }>
     frames = ConcatFromSequence <axis = 0, new_axis = 1> (r)
     axes = Constant <value = int64[1] {0}> ()
-    o = ReduceMean <keepdims = 0> (frames, axes) }> (trips, , empty)
+    o = ReduceMean <keepdims = 0> (frames, axes) }> (iterations, , empty)
 }"""
 
 
@@ -709,7 +709,7 @@ def test_scans_of_version_8_in_streams():
 
 
 @pytest.mark.parametrize(("size", "rows"), [("3", 3), ("T", 0)])
-def test_rows_of_no_trip_have_the_sizes_that_the_model_states(size, rows):
+def test_rows_of_no_iteration_have_the_sizes_that_the_model_states(size, rows):
     """Those that it leaves open are 0, in blocks as in one run."""
     model = f"""<ir_version: 10, opset_import: ["" : 18]>
         g (float[{size}] x, int64 n) => (float[r, s] y) {{

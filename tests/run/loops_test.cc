@@ -50,9 +50,9 @@ TEST_P(LoopsTest, TheCountOrTheConditionEndsThem) {
   using Numbers = std::vector<float>;
   EXPECT_EQ(run(3, true, 0), (Numbers{0, 1, 2, 3}));
   EXPECT_EQ(run(100, true, 0), (Numbers{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(run(100, true, 7), (Numbers{7, 8}));  // the condition is looked at behind the trip
+  EXPECT_EQ(run(100, true, 7), (Numbers{7, 8}));  // the condition is looked at behind the iteration
   EXPECT_EQ(run(0, true, 2), (Numbers{2}));
-  EXPECT_EQ(run(-4, true, 2), (Numbers{2}));  // no trip
+  EXPECT_EQ(run(-4, true, 2), (Numbers{2}));  // no iteration
   EXPECT_EQ(run(3, false, 2), (Numbers{2}));
   EXPECT_EQ(run(3, true, 0), (Numbers{0, 1, 2, 3}));  // nothing is left of the runs in between
   EXPECT_LE(session->counters().plans, 2);
@@ -101,7 +101,7 @@ TEST_P(LoopsTest, StatesMayChangePlaces) {
 }
 
 // Every entry of the inner loop begins from the outer state again.
-TEST_P(LoopsTest, AnInnerLoopBeginsAnewInEveryTrip) {
+TEST_P(LoopsTest, AnInnerLoopBeginsAnewInEveryIteration) {
   const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (int64 m, int64 k, float x) => (float y) <bool yes = {1}, float one = {1}, float two = {2}> {
       y = Loop (m, yes, x) <body = outer (int64 i, bool go, float s) => (bool on, float t) {
@@ -124,7 +124,7 @@ TEST_P(LoopsTest, AnInnerLoopBeginsAnewInEveryTrip) {
   EXPECT_EQ(run(5, 2), 0.5f + 5 * 4);
 }
 
-// A tensor that grows by Concat along either axis, read in every trip.
+// A tensor that grows by Concat along either axis, read in every iteration.
 TEST_P(LoopsTest, StatesThatGrowAlongAnyAxis) {
   for (const int axis : {0, 1}) {
     const TextSession session(fmt::format(R"(<ir_version: 10, opset_import: ["" : 22]>

@@ -23,10 +23,10 @@ std::string numbers(int64_t count, float scale) {
   return list;
 }
 
-// A stage for each list of needs; blocks of one trip.
-plan::Pipeline pipeline_of(int64_t trips, std::vector<std::vector<plan::PipelineStage::Need>> needs) {
+// A stage for each list of needs; blocks of one iteration.
+plan::Pipeline pipeline_of(int64_t iterations, std::vector<std::vector<plan::PipelineStage::Need>> needs) {
   plan::Pipeline pipeline;
-  pipeline.trips = trips;
+  pipeline.iterations = iterations;
   pipeline.block = 1;
   for (auto& list : needs) pipeline.stages.emplace_back().needs = std::move(list);
   return pipeline;
@@ -68,8 +68,8 @@ TEST(PipelineRun, AStageThatNeedsAllWaitsForTheLastBlock) {
 }
 
 TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
-  constexpr int64_t kTrips = 200;
-  const plan::Pipeline pipeline = pipeline_of(kTrips, {{}, {{0, false}}, {{1, false}}, {{0, true}}});
+  constexpr int64_t kIterations = 200;
+  const plan::Pipeline pipeline = pipeline_of(kIterations, {{}, {{0, false}}, {{1, false}}, {{0, true}}});
   PipelineRun at(pipeline);
   for (int round = 0; round < 10; ++round) {
     at.begin();
@@ -96,7 +96,7 @@ TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
     for (int i = 0; i < 3; ++i) threads.emplace_back(work);
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);
-    for (const int64_t blocks : done) EXPECT_EQ(blocks, kTrips);
+    for (const int64_t blocks : done) EXPECT_EQ(blocks, kIterations);
   }
 }
 

@@ -16,13 +16,13 @@ struct PollsTest : testing::Test {
 TEST_F(PollsTest, AsksOncePerStretchOfWork) {
   polls.begin({}, {});
   Budget& budget = polls.budget();
-  ASSERT_TRUE(polls.count_trip(1, budget).ok());
-  EXPECT_EQ(budget.units, plan::kPollUnits) << "the first trip looks at the limits";
-  for (int64_t i = 0; i < plan::kPollUnits; ++i) ASSERT_TRUE(polls.count_trip(1, budget).ok());
+  ASSERT_TRUE(polls.count_iteration(1, budget).ok());
+  EXPECT_EQ(budget.units, plan::kPollUnits) << "the first iteration looks at the limits";
+  for (int64_t i = 0; i < plan::kPollUnits; ++i) ASSERT_TRUE(polls.count_iteration(1, budget).ok());
   EXPECT_EQ(budget.units, 0);
-  ASSERT_TRUE(polls.count_trip(1, budget).ok());
+  ASSERT_TRUE(polls.count_iteration(1, budget).ok());
   EXPECT_EQ(budget.units, plan::kPollUnits);
-  EXPECT_EQ(budget.trips, plan::kPollUnits + 2);
+  EXPECT_EQ(budget.iterations, plan::kPollUnits + 2);
 }
 
 TEST_F(PollsTest, GrantsNoMoreThanTheLimitOfIterations) {
@@ -30,8 +30,8 @@ TEST_F(PollsTest, GrantsNoMoreThanTheLimitOfIterations) {
   limited.iteration_limit = 3;
   polls.begin(limited, {});
   Budget& budget = polls.budget();
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(polls.count_trip(1, budget).ok()) << i;
-  EXPECT_EQ(polls.count_trip(1, budget).code(), Code::kLimit);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(polls.count_iteration(1, budget).ok()) << i;
+  EXPECT_EQ(polls.count_iteration(1, budget).code(), Code::kLimit);
 }
 
 TEST_F(PollsTest, CountsBytesOfNodesOfDynamicShape) {

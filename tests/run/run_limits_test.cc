@@ -8,7 +8,7 @@
 namespace treadle::testing_support {
 namespace {
 
-// Trips of an outer loop, each with ten of an inner one; `m` is how many.
+// Iterations of an outer loop, each with ten of an inner one; `m` is how many.
 constexpr char kNested[] = R"(<ir_version: 10, opset_import: ["" : 22]>
   g (int64 m, float[4] x) => (float[4] y) <int64 ten = {10}, bool yes = {1}> {
     y = Loop (m, yes, x) <body = outer (int64 i, bool go, float[4] s) => (bool on, float[4] t) {
@@ -27,9 +27,9 @@ struct Way {
 
 class RunLimitsTest : public testing::TestWithParam<Way> {
  protected:
-  Status run(int64_t trips, const RunOptions& options) const {
+  Status run(int64_t iterations, const RunOptions& options) const {
     std::vector<AnyValue> results;
-    return session_.run({{"m", count_of(trips)}, {"x", some_floats({4})}}, results, options);
+    return session_.run({{"m", count_of(iterations)}, {"x", some_floats({4})}}, results, options);
   }
   void expect_works_on() const { EXPECT_TRUE(run(3, {}).ok()); }
 
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, RunLimitsTest,
                                          Way{"reference", by_reference()}),
                          [](const auto& way) { return way.param.name; });
 
-TEST_P(RunLimitsTest, TripsOfAllLoopsAreCountedTogether) {
+TEST_P(RunLimitsTest, IterationsOfAllLoopsAreCountedTogether) {
   RunOptions options;
   options.iteration_limit = 1000;
   EXPECT_TRUE(run(90, options).ok());  // 990

@@ -70,7 +70,7 @@ std::string branches(int depth) {
   return fmt::format("{}g (int64 m, bool k, float s0) => (y) {{ {} y = Identity(o0) }}", kHeader, text);
 }
 
-// Loops and branches in turns, on conditions and numbers of trips that rewrites put branches around loops for.
+// Loops and branches in turns, on conditions and numbers of iterations that rewrites put branches around loops for.
 std::string mixed(int depth) {
   std::string text = fmt::format("o{0} = Sin(s{0})", depth);
   for (int i = depth; i > 0; --i) {

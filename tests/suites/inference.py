@@ -29,10 +29,14 @@ DIFFERENT = {
     "test_stft_reals": "the attribute onesided has the default 1, which onnx's inference overlooks",
     "test_tree_ensemble": "a node that is its own child makes no tree",
 }
-_FIRST_TRIP = (
+_FIRST_ITERATION = (
     "a body declares its state with the size of the first iteration, which onnx believes though the body changes it"
 )
-DIFFERENT_MODELS = {"ts_beam_lstm": _FIRST_TRIP, "ts_ctc_collapse": _FIRST_TRIP, "ts_nms_loop": _FIRST_TRIP}
+DIFFERENT_MODELS = {
+    "ts_beam_lstm": _FIRST_ITERATION,
+    "ts_ctc_collapse": _FIRST_ITERATION,
+    "ts_nms_loop": _FIRST_ITERATION,
+}
 
 
 def tensor_types(value_type, path=""):

@@ -100,7 +100,7 @@ def difference(found, expected):
         return next((wrong for a, b in zip(found, expected, strict=True) if (wrong := difference(a, b))), "")
     if not isinstance(expected, np.ndarray):
         return "" if repr(found) == repr(expected) else f"{found} instead of {expected}"
-    # A stream does not know how long rows would be that no trip of a loop makes.
+    # A stream does not know how long rows would be that no iteration of a loop makes.
     if found.size == expected.size == 0 and (found.dtype, found.ndim) == (expected.dtype, expected.ndim):
         return ""
     if (found.dtype, found.shape) != (expected.dtype, expected.shape):

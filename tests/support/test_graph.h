@@ -39,8 +39,8 @@ class TestGraph {
   const std::vector<Type>& types() const { return types_; }
 
   // Begins the body of a Loop over `states`; returns iteration number, condition and the states inside.
-  std::vector<ir::Value*> begin_loop(ir::Value* trips, std::vector<ir::Value*> states, size_t scan_outputs = 0) {
-    std::vector<ir::Value*> inputs{trips, context_.constant(Tensor::scalar<bool>(ElementType::kBool, true))};
+  std::vector<ir::Value*> begin_loop(ir::Value* iterations, std::vector<ir::Value*> states, size_t scan_outputs = 0) {
+    std::vector<ir::Value*> inputs{iterations, context_.constant(Tensor::scalar<bool>(ElementType::kBool, true))};
     inputs.insert(inputs.end(), states.begin(), states.end());
     loop_ = context_.node("Loop", inputs, states.size() + scan_outputs);
     context_.begin_region(loop_, "body");
@@ -188,7 +188,7 @@ inline void expect_same_as_reference(TestGraph& test, const Planned& planned,
   }
   for (const auto& [i, value] : given) inputs[i] = value;
   const size_t outputs = test.graph().top().outputs.size();
-  // Rows of no trip have the sizes that inference finds.
+  // Rows of no iteration have the sizes that inference finds.
   Inference inference({.fold = false});
   ASSERT_TRUE(inference.infer(test.graph().top()).ok());
   auto expected = reference::run_graph(test.graph(), inputs);

@@ -47,11 +47,11 @@ inline SessionOptions interpreted() {
   options.jit = Jit::kOff;
   return options;
 }
-// Every loop is native code from this trip on.
-inline SessionOptions compiled(int64_t from_trip = 0) {
+// Every loop is native code from this iteration on.
+inline SessionOptions compiled(int64_t from_iteration = 0) {
   SessionOptions options = interpreted();
   options.jit = Jit::kAlways;
-  options.jit_iteration = from_trip;
+  options.jit_iteration = from_iteration;
   return options;
 }
 inline SessionOptions by_reference() {
@@ -117,9 +117,9 @@ inline std::vector<std::string> calls_of(const report::LoopReport& loop) {
   return ops;
 }
 
-// Runs the model interpreted and as native code that takes over at several trips, in every instruction set: the same
-// bits in all of them, and with the kernels of the reference interpreter those of the reference interpreter. Native
-// code calls exactly the kernels `calls`, all loops of the model counted; nullopt: any.
+// Runs the model interpreted and as native code that takes over at several iterations, in every instruction set: the
+// same bits in all of them, and with the kernels of the reference interpreter those of the reference interpreter.
+// Native code calls exactly the kernels `calls`, all loops of the model counted; nullopt: any.
 using Calls = std::optional<std::vector<std::string>>;
 inline void expect_native_as_interpreted(const std::string& text, const Feeds& feeds,
                                          const Calls& calls = std::vector<std::string>()) {
@@ -129,9 +129,9 @@ inline void expect_native_as_interpreted(const std::string& text, const Feeds& f
     const kernels::ScopedIsa scope(isa);
     const std::vector<AnyValue> expected = TextSession(text).results(feeds);
     if (isa == Isa::kBaseline) expect_identical(TextSession(text, by_reference()).results(feeds), expected);
-    for (const int64_t trip : {0, 1, 3}) {
-      SCOPED_TRACE("from iteration " + std::to_string(trip));
-      const TextSession native(text, compiled(trip));
+    for (const int64_t iteration : {0, 1, 3}) {
+      SCOPED_TRACE("from iteration " + std::to_string(iteration));
+      const TextSession native(text, compiled(iteration));
       expect_identical(native.results(feeds), expected);
       expect_identical(native.results(feeds), expected);
       std::vector<std::string> called;

@@ -9,7 +9,7 @@ YARDSTICK void clustering(int64_t n, int64_t points, int64_t width, int64_t clus
   constexpr int64_t kWidth = 16, kClusters = 8;
   if (width != kWidth || clusters != kClusters) __builtin_trap();
   std::memcpy(c, c0, kClusters * kWidth * sizeof(float));
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     float columns[kWidth][kClusters], norms[kClusters] = {}, total[kClusters][kWidth] = {}, count[kClusters] = {};
     for (int64_t j = 0; j < kClusters; ++j) {
       for (int64_t k = 0; k < kWidth; ++k) {
@@ -46,7 +46,7 @@ YARDSTICK void beam_search(int64_t n, int64_t beams, int64_t words, const int64_
   int64_t token[kBeams];
   std::memcpy(token, t0, sizeof(token));
   std::memcpy(v, v0, kBeams * sizeof(float));
-  for (int64_t trip = 0; trip < n; ++trip, tokens += kBeams, parents += kBeams) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, tokens += kBeams, parents += kBeams) {
     float best[kBeams];
     int64_t at[kBeams];
     std::fill(best, best + kBeams, -std::numeric_limits<float>::infinity());
@@ -97,7 +97,7 @@ YARDSTICK void greedy_decode(int64_t n, int64_t words, int64_t width, const int6
   }
 }
 
-// Keys and values lie head by head with room for all trips.
+// Keys and values lie head by head with room for all iterations.
 YARDSTICK void attention_decoder(int64_t n, int64_t heads, int64_t depth, const float* x0, const float* Wq,
                                  const float* Wk, const float* Wv, const float* Wo, float* x, float* y) {
   constexpr int64_t kDepth = 16, kWidth = 64;

@@ -72,7 +72,7 @@ YARDSTICK void two_axes(int64_t n, int64_t rows, int64_t width, const float* s0,
   std::memcpy(last, s, bytes(rows * width));
 }
 
-// By blocks of points whose state stays in registers for all trips.
+// By blocks of points whose state stays in registers for all iterations.
 YARDSTICK void mandelbrot(int64_t n, int64_t points, const float* cr, const float* ci, float* __restrict count) {
   constexpr int64_t kBlock = 64;
   for (int64_t at = 0; at < points; at += kBlock) {

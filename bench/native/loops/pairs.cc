@@ -13,7 +13,7 @@ YARDSTICK void bodies(int64_t n, int64_t count, const float* x0, const float* y0
   std::memcpy(y, y0, bytes);
   std::memcpy(u, u0, bytes);
   std::memcpy(w, w0, bytes);
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     for (int64_t i = 0; i < count; ++i) {
       const float xi = x[i], yi = y[i];
       float ax = 0, ay = 0;
@@ -37,7 +37,7 @@ YARDSTICK void bodies(int64_t n, int64_t count, const float* x0, const float* y0
 YARDSTICK void mean_shift(int64_t n, int64_t count, const float* x0, const float* samples, float* __restrict x,
                           float* __restrict density) {
   std::memcpy(x, x0, static_cast<size_t>(count) * sizeof(float));
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     float all = 0;
     for (int64_t i = 0; i < count; ++i) {
       const float at = x[i];
@@ -51,7 +51,7 @@ YARDSTICK void mean_shift(int64_t n, int64_t count, const float* x0, const float
       x[i] = at + (moment / mass - at) * 0.1f;
       all += mass;
     }
-    density[trip] = all / static_cast<float>(count);
+    density[iteration] = all / static_cast<float>(count);
   }
 }
 
@@ -59,10 +59,10 @@ YARDSTICK void particle_filter(int64_t n, int64_t count, const float* x0, const 
                                float* __restrict x, float* __restrict mean) {
   std::memcpy(x, x0, static_cast<size_t>(count) * sizeof(float));
   std::vector<float> fresh(static_cast<size_t>(count)), share(fresh);
-  for (int64_t trip = 0; trip < n; ++trip, noise += count) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, noise += count) {
     for (int64_t i = 0; i < count; ++i) {
       fresh[static_cast<size_t>(i)] = x[i] * 0.95f + noise[i];
-      const float far = fresh[static_cast<size_t>(i)] - observed[trip];
+      const float far = fresh[static_cast<size_t>(i)] - observed[iteration];
       share[static_cast<size_t>(i)] = yard::exp_of(far * far * -2.0f);
     }
     float total = 0;
@@ -79,6 +79,6 @@ YARDSTICK void particle_filter(int64_t n, int64_t count, const float* x0, const 
       x[i] = fresh[static_cast<size_t>(std::min<int64_t>(below, count - 1))];
       sum += x[i];
     }
-    mean[trip] = sum / static_cast<float>(count);
+    mean[iteration] = sum / static_cast<float>(count);
   }
 }

@@ -24,7 +24,7 @@ YARDSTICK void fibonacci(const int64_t* m, const int64_t* x, const int64_t* z, c
 }
 
 YARDSTICK void newton(const float* a, const float* x0, const float* rate, const float* tolerance, float* x,
-                      int64_t* trips) {
+                      int64_t* iterations) {
   float s = *x0, step = 0;
   int64_t k = 0;
   do {
@@ -33,18 +33,18 @@ YARDSTICK void newton(const float* a, const float* x0, const float* rate, const 
     ++k;
   } while (std::fabs(step) > *rate * *tolerance);
   *x = s;
-  *trips = k;
+  *iterations = k;
 }
 
 YARDSTICK void hailstone(const int64_t* x0, const int64_t* last, const int64_t* prime, const int64_t* offset,
-                         int64_t* x, int64_t* trips) {
+                         int64_t* x, int64_t* iterations) {
   int64_t s = *x0, k = 0;
   do {
     s = ((s % 2 == 0 ? s / 2 : 3 * s + 1) + *offset) % *prime;
     ++k;
   } while (s != *last);
   *x = s;
-  *trips = k;
+  *iterations = k;
 }
 
 YARDSTICK void branches(const int64_t* m, const int64_t* x, const int64_t* prime, int64_t* y, int64_t* all) {

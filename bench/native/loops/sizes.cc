@@ -25,7 +25,7 @@ YARDSTICK void beam_pruning(int64_t n, int64_t words, const float* s0, const int
                             float* scores, int64_t* tokens, int64_t* widths) {
   std::vector<float> s{*s0}, flat;
   std::vector<int64_t> t{*t0};
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     flat.resize(s.size() * static_cast<size_t>(words));
     float best = -1e30f;
     for (size_t b = 0; b < s.size(); ++b) {
@@ -43,7 +43,7 @@ YARDSTICK void beam_pruning(int64_t n, int64_t words, const float* s0, const int
         t.push_back(static_cast<int64_t>(at) % words);
       }
     }
-    widths[trip] = static_cast<int64_t>(s.size());
+    widths[iteration] = static_cast<int64_t>(s.size());
   }
   std::copy(s.begin(), s.end(), scores);
   std::copy(t.begin(), t.end(), tokens);
@@ -57,7 +57,7 @@ YARDSTICK void butterflies(int64_t n, int64_t size, int64_t, const float* re0, c
   std::vector<float> cosine(static_cast<size_t>(size)), sine(static_cast<size_t>(size));
   const float scale = std::sqrt(0.5f);
   int64_t half = 1;
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     for (int64_t j = 0; j < half; ++j) {
       const float angle = static_cast<float>(j) / static_cast<float>(half) * -3.14159265f;
       cosine[static_cast<size_t>(j)] = std::cos(angle);
@@ -101,7 +101,7 @@ YARDSTICK void drafts(int64_t n, int64_t width, int64_t count, int64_t words, co
   std::vector<float> next(static_cast<size_t>(width)), logits(static_cast<size_t>(words));
   std::vector<int64_t> said{*t0}, drafted(static_cast<size_t>(count));
   std::memcpy(h, h0, static_cast<size_t>(width) * sizeof(float));
-  for (int64_t trip = 0; trip < n; ++trip) {
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
     int64_t token = said.back();
     for (int64_t j = 0; j < count; ++j) {
       std::memcpy(next.data(), E + token * width, static_cast<size_t>(width) * sizeof(float));
@@ -114,7 +114,7 @@ YARDSTICK void drafts(int64_t n, int64_t width, int64_t count, int64_t words, co
     }
     int64_t agreed = 0;
     while (agreed < count && drafted[static_cast<size_t>(agreed)] % 5 < 4) ++agreed;
-    accepted[trip] = agreed;
+    accepted[iteration] = agreed;
     said.insert(said.end(), drafted.begin(), drafted.begin() + std::min(agreed + 1, count));
   }
   std::copy(said.begin(), said.end(), tokens);

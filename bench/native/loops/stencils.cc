@@ -25,7 +25,7 @@ struct Field {
 
 YARDSTICK void heat_line(int64_t n, int64_t size, const float* x0, float* x) {
   Field<float> field(1, size, x0);
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next)) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next)) {
     const float* __restrict s = field.row(0);
     float* __restrict to = field.next_row(0);
     for (int64_t i = 0; i < size; ++i) to[i] = s[i] + (s[i - 1] + s[i + 1] - 2 * s[i]) * 0.2f;
@@ -35,7 +35,7 @@ YARDSTICK void heat_line(int64_t n, int64_t size, const float* x0, float* x) {
 
 YARDSTICK void heat_plane(int64_t n, int64_t size, const float* x0, float* x) {
   Field<float> field(size, size, x0);
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next)) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next)) {
     for (int64_t i = 0; i < size; ++i) {
       const float *s = field.row(i), *above = field.row(i - 1), *below = field.row(i + 1);
       float* __restrict to = field.next_row(i);
@@ -50,7 +50,7 @@ YARDSTICK void heat_plane(int64_t n, int64_t size, const float* x0, float* x) {
 YARDSTICK void wave_line(int64_t n, int64_t size, const float* x0, const float* v0, float* x, float* __restrict v) {
   Field<float> field(1, size, x0);
   std::copy_n(v0, size, v);
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next)) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next)) {
     float* __restrict s = field.row(0);
     float* __restrict to = field.next_row(0);
     s[-1] = s[0];
@@ -66,7 +66,7 @@ YARDSTICK void wave_line(int64_t n, int64_t size, const float* x0, const float* 
 YARDSTICK void wave_plane(int64_t n, int64_t size, const float* x0, const float* v0, float* x, float* __restrict v) {
   Field<float> field(size, size, x0);
   std::copy_n(v0, size * size, v);
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next)) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next)) {
     for (int64_t i = 0; i < size; ++i) {
       float* s = field.row(i);
       s[-1] = s[size - 1];
@@ -87,7 +87,7 @@ YARDSTICK void wave_plane(int64_t n, int64_t size, const float* x0, const float*
 
 YARDSTICK void life(int64_t n, int64_t size, const int32_t* x0, int32_t* x, int32_t* living) {
   Field<int32_t> field(size, size, x0);
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next)) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next)) {
     int32_t count = 0;
     for (int64_t i = 0; i < size; ++i) {
       const int32_t *s = field.row(i), *above = field.row(i - 1), *below = field.row(i + 1);
@@ -99,14 +99,14 @@ YARDSTICK void life(int64_t n, int64_t size, const int32_t* x0, int32_t* x, int3
         count += to[j];
       }
     }
-    living[trip] = count;
+    living[iteration] = count;
   }
   field.copy_to(x);
 }
 
 YARDSTICK void rule_110(int64_t n, int64_t size, const bool* x0, bool* x, bool* rows) {
   Field<uint8_t> field(1, size, reinterpret_cast<const uint8_t*>(x0));
-  for (int64_t trip = 0; trip < n; ++trip, field.now.swap(field.next), rows += size) {
+  for (int64_t iteration = 0; iteration < n; ++iteration, field.now.swap(field.next), rows += size) {
     const uint8_t* __restrict s = field.row(0);
     uint8_t* __restrict to = field.next_row(0);
     for (int64_t i = 0; i < size; ++i) {

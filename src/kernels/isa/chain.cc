@@ -9,10 +9,10 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-ChainTrips run_trips(const ChainStep* first, void** table, int64_t trips) {
+ChainIterations run_iterations(const ChainStep* first, void** table, int64_t iterations) {
   const Register none{};
-  const int64_t left = reinterpret_cast<StepFn>(first->run)(first, table, trips, 0, none, none, none, none);
-  return left < 0 ? ChainTrips{trips - ~left, false} : ChainTrips{trips - left, true};
+  const int64_t left = reinterpret_cast<StepFn>(first->run)(first, table, iterations, 0, none, none, none, none);
+  return left < 0 ? ChainIterations{iterations - ~left, false} : ChainIterations{iterations - left, true};
 }
 
 uint32_t run(const void* steps, void* const* table, const uint32_t*) {
@@ -25,14 +25,14 @@ uint32_t run(const void* steps, void* const* table, const uint32_t*) {
 int64_t end(TREADLE_STEP_ARGUMENTS) {
   (void)step;
   (void)table;
-  return trips;
+  return iterations;
 }
 
 int64_t call(TREADLE_STEP_ARGUMENTS) {
   const auto& what = *static_cast<const ChainCall*>(step->detail);
   what.run(what, *step, table);
   const Register none{};
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, 0, none, none, none, none);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, 0, none, none, none, none);
 }
 
 // --- the back edge; only a loop, whose table may change, has these ---
@@ -42,40 +42,40 @@ int64_t swap(TREADLE_STEP_ARGUMENTS) {
   void* const before = places[step->in[0]];
   places[step->in[0]] = places[step->out];
   places[step->out] = before;
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 int64_t advance(TREADLE_STEP_ARGUMENTS) {
   auto*& place = const_cast<void**>(table)[step->out];
   place = static_cast<std::byte*>(place) + reinterpret_cast<int64_t>(step->detail);
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 int64_t count(TREADLE_STEP_ARGUMENTS) {
   ++*static_cast<int64_t*>(table[step->out]);
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 int64_t again(TREADLE_STEP_ARGUMENTS) {
-  if (--trips == 0) return 0;
+  if (--iterations == 0) return 0;
   step -= reinterpret_cast<int64_t>(step->detail);
-  TREADLE_TAIL_CALL next_step(step - 1)(step, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step - 1)(step, table, iterations, made, a, b, c, d);
 }
 
 int64_t again_if(TREADLE_STEP_ARGUMENTS) {
-  if (*static_cast<const uint8_t*>(table[step->in[0]]) == 0) return ~(trips - 1);
-  TREADLE_TAIL_CALL again(step, table, trips, made, a, b, c, d);
+  if (*static_cast<const uint8_t*>(table[step->in[0]]) == 0) return ~(iterations - 1);
+  TREADLE_TAIL_CALL again(step, table, iterations, made, a, b, c, d);
 }
 
 template <size_t kBytes>
 int64_t copy_small(TREADLE_STEP_ARGUMENTS) {
   std::memcpy(table[step->out], table[step->in[0]], kBytes);
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 int64_t copy_any(TREADLE_STEP_ARGUMENTS) {
   std::memcpy(table[step->out], table[step->in[0]], reinterpret_cast<size_t>(step->detail));
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 ChainFn copy_of(size_t bytes) {
@@ -206,7 +206,7 @@ int64_t copy_parts(TREADLE_STEP_ARGUMENTS) {
     std::memcpy(to, from, kVectorBytes);
   }
   if (left > 0) kPart(to, from, left);
-  TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+  TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ const ChainTable& chain_table() {
                                 .store = kFn(copy_parts<store_part>),
                                 .call = kFn(call),
                                 .end = kFn(end),
-                                .run_trips = run_trips,
+                                .run_iterations = run_iterations,
                                 .copy = copy_of,
                                 .swap = kFn(swap),
                                 .advance = kFn(advance),

@@ -3,9 +3,9 @@
 //
 // All steps are functions of one type. Each ends by calling the next step with the same arguments in the same
 // registers, which compiles to a jump: clang is forced to do so, and g++ does so when it optimises. Integers and bools
-// of a chain over single elements are passed on in a general register, all other values in vector registers. `trips` is
-// the number of trips of a loop that remain, the current one included. A chain returns the number that remains after
-// it, or ~n if the body's condition ended the loop.
+// of a chain over single elements are passed on in a general register, all other values in vector registers.
+// `iterations` is the number of iterations of a loop that remain, the current one included. A chain returns the number
+// that remains after it, or ~n if the body's condition ended the loop.
 
 #include <array>
 
@@ -23,9 +23,9 @@ namespace TREADLE_ISA_NAMESPACE {
 
 typedef unsigned char Register __attribute__((vector_size(kVectorBytes)));
 
-#define TREADLE_STEP_ARGUMENTS                                                                               \
-  const ChainStep *step, void *const *table, [[maybe_unused]] int64_t trips, [[maybe_unused]] uint64_t made, \
-      [[maybe_unused]] Register a, [[maybe_unused]] Register b, [[maybe_unused]] Register c,                 \
+#define TREADLE_STEP_ARGUMENTS                                                                                    \
+  const ChainStep *step, void *const *table, [[maybe_unused]] int64_t iterations, [[maybe_unused]] uint64_t made, \
+      [[maybe_unused]] Register a, [[maybe_unused]] Register b, [[maybe_unused]] Register c,                      \
       [[maybe_unused]] Register d
 using StepFn = int64_t (*)(const ChainStep*, void* const*, int64_t, uint64_t, Register, Register, Register, Register);
 
@@ -135,11 +135,11 @@ struct UnaryStep {
     const auto y = each_vector<kVectors>([&](int i) { return evaluate_unary<Op>(canonical(x.v[i]), step); });
     y.store(table[step->out]);
     y.hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
     V::load(table[step->in[0]]).hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL first(step, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() { return {reinterpret_cast<ChainFn>(&memory), reinterpret_cast<ChainFn>(&first), nullptr}; }
 };
@@ -154,7 +154,7 @@ struct BinaryStep {
     const auto z = each_vector<kVectors>([&](int i) { return Op::eval(canonical(x.v[i]), canonical(y.v[i])); });
     z.store(table[step->out]);
     z.hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t second(TREADLE_STEP_ARGUMENTS) {
     const V x = V::load(table[step->in[0]]);
@@ -162,11 +162,11 @@ struct BinaryStep {
     const auto z = each_vector<kVectors>([&](int i) { return Op::eval(canonical(x.v[i]), canonical(y.v[i])); });
     z.store(table[step->out]);
     z.hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
     V::load(table[step->in[0]]).hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL first(step, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() {
     return {reinterpret_cast<ChainFn>(&memory), reinterpret_cast<ChainFn>(&first), reinterpret_cast<ChainFn>(&second)};
@@ -189,11 +189,11 @@ struct WhereStep {
     });
     z.store(table[step->out]);
     z.hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
     Condition::load(table[step->in[0]]).hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL first(step, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() { return {reinterpret_cast<ChainFn>(&memory), reinterpret_cast<ChainFn>(&first), nullptr}; }
 };
@@ -205,7 +205,7 @@ struct SplatStep {
     const auto y = each_vector<kVectors>([&](int) { return Vec<T, N>(x); });
     y.store(table[step->out]);
     y.hand_on(made, a, b, c, d);
-    TREADLE_TAIL_CALL next_step(step)(step + 1, table, trips, made, a, b, c, d);
+    TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
 };
 

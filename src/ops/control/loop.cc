@@ -108,7 +108,7 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
 
 // Types in the first iteration: counter, condition, states. Counter and condition are scalars, for any shapes of M and
 // cond.
-Result<std::vector<Type>> first_trip(const InferContext& ctx) {
+Result<std::vector<Type>> first_iteration(const InferContext& ctx) {
   std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
   const size_t first = before_states(Control::kLoop, ctx.version()).inputs;
   for (size_t i = first; i < ctx.inputs.size(); ++i) {
@@ -118,8 +118,8 @@ Result<std::vector<Type>> first_trip(const InferContext& ctx) {
   return types;
 }
 
-Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, size_t i) {
-  if (!initial.is_known() || trips.is_known(0)) return initial;
+Result<Type> state_after(const Type& initial, Type carried, const Dim& iterations, size_t i) {
+  if (!initial.is_known() || iterations.is_known(0)) return initial;
   // An optional that the body fills leaves the loop as its contents.
   if (initial.kind == Type::Kind::kOptional && same_structure(*initial.child, carried)) return carried;
   auto both = unite(initial, carried);
@@ -127,23 +127,23 @@ Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, si
     return error(Code::kInvalidModel, "state {} enters the body as {} and leaves it as {}, expected types that agree",
                  i, initial.to_string(), carried.to_string());
   }
-  if (const auto least = trips.lower_bound(); least && *least > 0) return carried;
+  if (const auto least = iterations.lower_bound(); least && *least > 0) return carried;
   return both;
 }
 
-Result<Type> scan_output(const Type& element, const Dim& trips, size_t i) {
+Result<Type> scan_output(const Type& element, const Dim& iterations, size_t i) {
   if (!element.is_known()) return Type();
   if (!element.is_tensor()) {
     return error(Code::kInvalidModel, "scan output {} of the body is {}, expected a tensor", i, element.to_string());
   }
   if (!element.has_shape) return Type::tensor(element.element);
-  Shape shape{trips};
+  Shape shape{iterations};
   for (const Dim& d : element.shape) shape.push_back(d);
   return Type::tensor(element.element, std::move(shape));
 }
 
 // Rows of a loop without iterations have the sizes that the model states, and 0 where it states none.
-Type row_without_trips(const ir::Region* body, size_t output, Type inferred) {
+Type row_without_iterations(const ir::Region* body, size_t output, Type inferred) {
   if (!body || output >= body->output_types.size()) return inferred;
   Type row = body->output_types[output];
   if (!row.is_tensor() || !row.has_shape) return inferred;
@@ -176,18 +176,18 @@ Status infer_loop(InferContext& ctx) {
   }
   const size_t results = before.body_outputs + ctx.outputs.size();
   if (body) TREADLE_TRY(check_body(ctx.node, *body, before.body_inputs + states, results));
-  TREADLE_ASSIGN(auto arguments, first_trip(ctx));
+  TREADLE_ASSIGN(auto arguments, first_iteration(ctx));
   TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), states));
   if (types.size() != results) return {};
   TREADLE_TRY(check_condition(body, types[0]));
 
-  const Dim trips = trip_count(ctx, body);
+  const Dim iterations = trip_count(ctx, body);
   for (size_t i = 0; i < ctx.outputs.size(); ++i) {
     const size_t output = before.body_outputs + i;
     Type& inner = types[output];
-    if (i >= states && trips.is_known(0)) inner = row_without_trips(body, output, std::move(inner));
-    TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(before.inputs + i), std::move(inner), trips, i)
-                                          : scan_output(inner, trips, i - states));
+    if (i >= states && iterations.is_known(0)) inner = row_without_iterations(body, output, std::move(inner));
+    TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(before.inputs + i), std::move(inner), iterations, i)
+                                          : scan_output(inner, iterations, i - states));
     ctx.set_output(i, std::move(outer));
   }
   return {};

@@ -55,7 +55,7 @@ Status lower_sequence_map(LowerContext& ctx) {
   }
   ir::Node* loop = ctx.node("Loop", inputs, states.size());
   ctx.begin_region(loop, "body");
-  Value* trip = ctx.region_input("trip", Type::tensor(ElementType::kInt64, Shape{}));
+  Value* iteration = ctx.region_input("iteration", Type::tensor(ElementType::kInt64, Shape{}));
   Value* condition = ctx.region_input("condition", Type::tensor(ElementType::kBool, Shape{}));
   std::vector<Value*> sequences(states.size());
   for (size_t i = 0; i < states.size(); ++i) {
@@ -64,7 +64,7 @@ Status lower_sequence_map(LowerContext& ctx) {
   std::vector<Value*> elements(ctx.input_count());
   for (size_t i = 0; i < elements.size(); ++i) {
     Value* v = ctx.input(i);
-    elements[i] = is_sequence(ctx.type(i)) ? ctx.call("SequenceAt", {v, trip}) : v;
+    elements[i] = is_sequence(ctx.type(i)) ? ctx.call("SequenceAt", {v, iteration}) : v;
   }
   const std::vector<Value*> results = ctx.inline_body("body", elements);
   ctx.region_output(condition);

@@ -107,15 +107,15 @@ class Beams final : public Search {
           ctx_.call("Slice", {end->outputs[i], ctx_.constant_int64s({0}), returned_, ctx_.constant_int64s({1})});
       ctx_.set_output(i, returned);
     }
-    if (rows) ctx_.set_output(2, scores_of_trips(first.row, rows));
+    if (rows) ctx_.set_output(2, scores_of_iterations(first.row, rows));
   }
 
   // [max_length - prompt, batch, beams, vocabulary], with zeros for iterations that did not run. A loop without
   // iterations does not know the sizes of its rows, so they are computed here.
-  Value* scores_of_trips(Value* first, Value* rows) {
+  Value* scores_of_iterations(Value* first, Value* rows) {
     Value* zero = ctx_.constant_int64s({0});
-    Value* trips = ctx_.call("Shape", {rows}, {Attribute::of("end", 1)});
-    Value* stated = joined({trips, rows_, ctx_.constant_int64s({form_.vocabulary})});
+    Value* iterations = ctx_.call("Shape", {rows}, {Attribute::of("end", 1)});
+    Value* stated = joined({iterations, rows_, ctx_.constant_int64s({form_.vocabulary})});
     Value* more = ctx_.call("Reshape", {rows, stated}, {Attribute::of("allowzero", 1)});
     Value* made = joined({ctx_.call("Unsqueeze", {first, zero}), more});
     Value* count = ctx_.call("Shape", {made}, {Attribute::of("end", 1)});

@@ -191,8 +191,8 @@ void Search::run() {
 
   const bool counts = form_.family == Family::kDecoder;
   Value* one = ctx_.constant_int64s({1});
-  Value* trips = ctx_.call("Squeeze", {ctx_.call("Sub", {rest, one})});
-  Values inputs{trips, first.goes_on, first.tokens, first.sequences, ctx_.call("Add", {prompt_, one})};
+  Value* iterations = ctx_.call("Squeeze", {ctx_.call("Sub", {rest, one})});
+  Values inputs{iterations, first.goes_on, first.tokens, first.sequences, ctx_.call("Add", {prompt_, one})};
   if (first.from) inputs.push_back(first.from);
   if (counts) inputs.insert(inputs.end(), {feeds.positions, feeds.mask});
   inputs.insert(inputs.end(), first.states.begin(), first.states.end());
@@ -201,7 +201,7 @@ void Search::run() {
   ir::Node* loop = ctx_.node("Loop", inputs, states + (first.row ? 1 : 0));
 
   ctx_.begin_region(loop, "body");
-  ctx_.region_input("trip", Type::tensor(ElementType::kInt64, Shape{}));
+  ctx_.region_input("iteration", Type::tensor(ElementType::kInt64, Shape{}));
   ctx_.region_input("goes_on", Type::tensor(ElementType::kBool, Shape{}));
   Values in;
   for (size_t i = 0; i < states; ++i) in.push_back(ctx_.region_input("state_" + std::to_string(i), {}));

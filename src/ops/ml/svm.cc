@@ -280,8 +280,8 @@ void SvmClassification::couple(double* scores) const {
       q[i * n + j] = -r[j * n + i] * r[i * n + j];
     }
   }
-  const size_t trips = std::max<size_t>(100, n);
-  for (size_t trip = 0; trip < trips; ++trip) {
+  const size_t iterations = std::max<size_t>(100, n);
+  for (size_t iteration = 0; iteration < iterations; ++iteration) {
     double pqp = 0, worst = 0;
     for (size_t i = 0; i < n; ++i) {
       qp[i] = 0;

@@ -82,14 +82,14 @@ static void run_loop(void) {
   OrtSession* session = open_model("loop.onnx");
   describe(session);
   float x[6] = {1, -1, 0.5F, 0.25F, 2, -3}, y[6] = {0};
-  int64_t trips = 4, dims[2] = {2, 3};
-  OrtValue* inputs[2] = {lend(&trips, sizeof trips, NULL, 0, INT64), lend(x, sizeof x, dims, 2, FLOAT)};
+  int64_t iterations = 4, dims[2] = {2, 3};
+  OrtValue* inputs[2] = {lend(&iterations, sizeof iterations, NULL, 0, INT64), lend(x, sizeof x, dims, 2, FLOAT)};
   const char* names[2] = {"n", "x"};
   const char* output_names[2] = {"y", "sums"};
   OrtValue* outputs[2] = {lend(y, sizeof y, dims, 2, FLOAT), NULL}; /* one in place, one that the run makes */
-  for (trips = 0; trips < 5; trips += 2) {
+  for (iterations = 0; iterations < 5; iterations += 2) {
     check(ort->Run(session, NULL, names, (const OrtValue* const*)inputs, 2, output_names, 2, outputs));
-    printf("%lld trips, first %.4f\n", (long long)trips, y[0]);
+    printf("%lld iterations, first %.4f\n", (long long)iterations, y[0]);
     print_floats("y", outputs[0]);
     print_floats("sums", outputs[1]);
     ort->ReleaseValue(outputs[1]);
@@ -102,7 +102,7 @@ static void run_loop(void) {
   for (int i = 0; i < 2; ++i) check(ort->BindInput(binding, names[i], inputs[i]));
   check(ort->BindOutputToDevice(binding, "sums", memory));
   check(ort->BindOutput(binding, "y", outputs[0]));
-  trips = 3;
+  iterations = 3;
   for (int i = 0; i < 2; ++i) check(ort->RunWithBinding(session, NULL, binding));
   check(ort->GetBoundOutputValues(binding, allocator, &bound, &count));
   for (size_t i = 0; i < count; ++i) print_floats("bound", bound[i]), ort->ReleaseValue(bound[i]);

@@ -55,15 +55,15 @@ void run_loop() {
   Ort::Session session = open("loop.onnx");
   describe(session);
   std::vector<float> x{1, -1, 0.5F, 0.25F, 2, -3}, y(6);
-  std::vector<int64_t> trips{4};
-  Ort::Value inputs[] = {lend(trips, {}), lend(x, {2, 3})};
+  std::vector<int64_t> iterations{4};
+  Ort::Value inputs[] = {lend(iterations, {}), lend(x, {2, 3})};
   const char* const names[] = {"n", "x"};
   const char* const output_names[] = {"y", "sums"};
   Ort::Value given = lend(y, {2, 3});
-  for (trips[0] = 0; trips[0] < 5; trips[0] += 2) {
+  for (iterations[0] = 0; iterations[0] < 5; iterations[0] += 2) {
     Ort::Value outputs[] = {std::move(given), Ort::Value(nullptr)};
     session.Run(Ort::RunOptions(nullptr), names, inputs, 2, output_names, outputs, 2);
-    std::printf("%lld trips, first %.4f\n", (long long)trips[0], y[0]);
+    std::printf("%lld iterations, first %.4f\n", (long long)iterations[0], y[0]);
     print_floats("y", outputs[0]);
     print_floats("sums", outputs[1]);
     given = std::move(outputs[0]);
@@ -72,7 +72,7 @@ void run_loop() {
   for (int i = 0; i < 2; ++i) binding.BindInput(names[i], inputs[i]);
   binding.BindOutput("sums", memory());
   binding.BindOutput("y", given);
-  trips[0] = 3;
+  iterations[0] = 3;
   for (int i = 0; i < 2; ++i) session.Run(Ort::RunOptions(), binding);
   for (const Ort::Value& value : binding.GetOutputValues()) print_floats("bound", value);
 }

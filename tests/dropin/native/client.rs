@@ -140,15 +140,15 @@ impl Ort {
     fn run_loop(&self) {
         let session = self.open("loop.onnx");
         self.describe(session);
-        let (mut x, mut y, mut trips) = ([1.0f32, -1.0, 0.5, 0.25, 2.0, -3.0], [0.0f32; 6], [4i64]);
-        let inputs = [self.lend(&mut trips, &[], INT64), self.lend(&mut x, &[2, 3], FLOAT)];
+        let (mut x, mut y, mut iterations) = ([1.0f32, -1.0, 0.5, 0.25, 2.0, -3.0], [0.0f32; 6], [4i64]);
+        let inputs = [self.lend(&mut iterations, &[], INT64), self.lend(&mut x, &[2, 3], FLOAT)];
         let (names, output_names) = ([c"n", c"x"], [c"y", c"sums"]);
         let mut outputs = [self.lend(&mut y, &[2, 3], FLOAT), null_mut()];
         for count in [0, 2, 4] {
             // The tensor is on this memory, so the compiler must not keep the number elsewhere.
-            unsafe { trips.as_mut_ptr().write_volatile(count) };
+            unsafe { iterations.as_mut_ptr().write_volatile(count) };
             self.check(self.run(session, &names, &inputs, &output_names, &mut outputs));
-            println!("{count} trips, first {:.4}", unsafe { y.as_ptr().read_volatile() });
+            println!("{count} iterations, first {:.4}", unsafe { y.as_ptr().read_volatile() });
             self.print_floats("y", outputs[0]);
             self.print_floats("sums", outputs[1]);
             self.release_value(outputs[1]);
@@ -164,7 +164,7 @@ impl Ort {
         self.check(call!(self, 138(binding => Handle, c"sums".as_ptr() => *const c_char,
                                    self.memory => Handle) -> Status));
         self.check(call!(self, 137(binding => Handle, c"y".as_ptr() => *const c_char, outputs[0] => Handle) -> Status));
-        unsafe { trips.as_mut_ptr().write_volatile(3) };
+        unsafe { iterations.as_mut_ptr().write_volatile(3) };
         for _ in 0..2 {
             self.check(call!(self, 133(session => Handle, null() => *const c_void, binding => Handle) -> Status));
         }

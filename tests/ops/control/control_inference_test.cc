@@ -146,7 +146,7 @@ TEST(Loop, AConditionThatCannotBecomeFalse) {
   ir::Graph graph;
   ir::Node* loop = graph.new_node(&graph.top(), &require_op("Loop"), &require_op("Loop").newest(), "loop");
   ir::Region& body = *graph.new_region(loop, "body");
-  for (const char* name : {"trip", "condition"}) body.inputs.push_back(graph.new_value(name, {}, &body));
+  for (const char* name : {"iteration", "condition"}) body.inputs.push_back(graph.new_value(name, {}, &body));
   ir::Node* identity = graph.new_node(&body, &require_op("Identity"), &require_op("Identity").newest(), "identity");
   graph.add_input(identity, body.inputs[1]);
   body.outputs.push_back(graph.add_output(identity, "same"));

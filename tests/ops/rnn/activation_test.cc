@@ -54,7 +54,7 @@ TEST(Activations, ErrorsNameTheFunction) {
   EXPECT_FALSE(read_activations(attributes({"Tanh"}), 2, {"Tanh"}).ok());
 }
 
-TEST(Activations, SurviveTheTripThroughAttributes) {
+TEST(Activations, SurviveTheIterationThroughAttributes) {
   const auto list = read_activations(attributes({"Affine", "Softsign"}, {0.5f}, {2.0f}), 1, {"Sigmoid", "Tanh"});
   ASSERT_TRUE(list.ok());
   ir::Attributes carried;

@@ -1,4 +1,4 @@
-#include "opt/trip_positions.h"
+#include "opt/loop_positions.h"
 
 #include <algorithm>
 
@@ -80,10 +80,10 @@ bool same(const Sum& a, const Sum& b) {
 
 CountedLoop::CountedLoop(const ir::Node& loop, const Inference& known, Trust trust)
     : loop_(loop), body_(loop_.body()), known_(known), trust_(trust) {
-  count_trips();
+  count_iterations();
 }
 
-void CountedLoop::count_trips() {
+void CountedLoop::count_iterations() {
   ir::Value *m = loop_.trip_count(), *condition = loop_.condition();
   if (condition && !is_true(*condition)) {
     if (trust_ == Trust::kProofs || !is_single_bool(*condition)) return;
@@ -91,7 +91,7 @@ void CountedLoop::count_trips() {
   }
   asks_ = condition && !condition_stays_true(loop_);
   if (!m && !asks_) return;
-  auto count = asks_ ? trips_by_condition(loop_.condition_after()) : number(m);
+  auto count = asks_ ? iterations_by_condition(loop_.condition_after()) : number(m);
   if (!count) return;
   if (asks_ && m) {
     limit_ = number(m);
@@ -101,33 +101,33 @@ void CountedLoop::count_trips() {
   if (trust_ == Trust::kGuards) {
     const bool is_fixed = count_.terms.empty() && count_.number.is_known();
     if (is_fixed ? count_.number.value() >= 1 : count_.terms.size() <= kMaxTerms) {
-      trips_ = is_fixed ? count_.number : Dim::symbol("trips of " + std::string(loop_.node().name));
+      iterations_ = is_fixed ? count_.number : Dim::symbol("iterations of " + std::string(loop_.node().name));
     }
     return;
   }
   const bool is_enough = !limit_ || is_at_least(*limit_ - count_, 0);
-  if (is_at_least(count_, asks_ ? 1 : 0) && is_enough) trips_ = count_.number;
+  if (is_at_least(count_, asks_ ? 1 : 0) && is_enough) iterations_ = count_.number;
 }
 
 // The trip count of a Loop whose condition is computed at the end of each iteration: the iterations that the condition
 // allows, plus the first, which runs anyway.
-std::optional<Sum> CountedLoop::trips_by_condition(const ir::Value* v) const {
+std::optional<Sum> CountedLoop::iterations_by_condition(const ir::Value* v) const {
   const ir::Node* node = v->producer;
   if (!node || v->owner != &body_) return std::nullopt;
-  if (is(node, "Identity")) return trips_by_condition(node->inputs[0]);
+  if (is(node, "Identity")) return iterations_by_condition(node->inputs[0]);
   if (is(node, "And")) {
     for (const size_t i : {0, 1}) {
       const ir::Value* other = node->inputs[i];
-      if (other == loop_.condition_before() || is_true(*other)) return trips_by_condition(node->inputs[1 - i]);
+      if (other == loop_.condition_before() || is_true(*other)) return iterations_by_condition(node->inputs[1 - i]);
     }
     return std::nullopt;
   }
-  if (is_any(node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})) return trips_by_comparing(*node);
+  if (is_any(node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})) return iterations_by_comparing(*node);
   return std::nullopt;
 }
 
 // The same for a counter that approaches a bound; the counter may be on either side of the comparison.
-std::optional<Sum> CountedLoop::trips_by_comparing(const ir::Node& node) const {
+std::optional<Sum> CountedLoop::iterations_by_comparing(const ir::Node& node) const {
   const bool is_left = index_of(node.inputs[0]).has_value();
   const auto counter = index_of(node.inputs[is_left ? 0 : 1]);
   const ir::Value* other = node.inputs[is_left ? 1 : 0];
@@ -223,7 +223,7 @@ std::optional<Picked> CountedLoop::picked(ir::Value* whole, int64_t axis, const 
 }
 
 bool CountedLoop::stays_inside(const ir::Value* v, const Dim& size) const {
-  const auto index = trips_.is_unknown() ? std::nullopt : index_of(v);
+  const auto index = iterations_.is_unknown() ? std::nullopt : index_of(v);
   return index && is_inside(lowest(*index), size);
 }
 
@@ -234,7 +234,7 @@ Sum CountedLoop::lowest(const Index& index) const {
 bool CountedLoop::is_inside(const Sum& sum, const Dim& size) const {
   if (!sum.terms.empty()) return false;
   const Dim& low = sum.number;
-  const Dim high = low + trips_;
+  const Dim high = low + iterations_;
   if (low.is_known(0) && same(high, size)) return true;
   return low.is_known() && high.is_known() && low.value() >= 0 && size.is_known() && high.value() <= size.value();
 }

@@ -98,7 +98,7 @@ class Unroller {
 
 }  // namespace
 
-void unroll_single_trips(ir::Graph& graph, Remarks* remarks) {
+void unroll_single_iterations(ir::Graph& graph, Remarks* remarks) {
   Unroller(graph, remarks).run();
 }
 

@@ -1,4 +1,4 @@
-#include "opt/trip_guards.h"
+#include "opt/loop_guards.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ bool is_number(const Sum& sum) {
 
 }  // namespace
 
-ir::Value* TripGuards::conditions(std::span<const Picked> picks) {
+ir::Value* LoopGuards::conditions(std::span<const Picked> picks) {
   if (loop_.condition()) require(single(loop_.condition()));
   const Sum& count = loop_.count();
   require_small(count);
@@ -39,7 +39,7 @@ ir::Value* TripGuards::conditions(std::span<const Picked> picks) {
   return condition;
 }
 
-ir::Value* TripGuards::value(const Sum& sum) {
+ir::Value* LoopGuards::value(const Sum& sum) {
   if (is_number(sum)) return constant(sum.number.value());
   for (const auto& [known, value] : values_) {
     if (same(known, sum)) return value;
@@ -58,21 +58,21 @@ ir::Value* TripGuards::value(const Sum& sum) {
   return total;
 }
 
-ir::Value* TripGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result,
+ir::Value* LoopGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result,
                             std::initializer_list<ir::Attribute> attributes) {
   return build_.call(op, inputs, Type::tensor(result, Shape{1}), name_, attributes);
 }
 
-ir::Value* TripGuards::constant(int64_t n) {
+ir::Value* LoopGuards::constant(int64_t n) {
   return build_.graph().new_constant(name_, Tensor::of_int64(std::vector<int64_t>{n}));
 }
 
-ir::Value* TripGuards::single(ir::Value* v) {
+ir::Value* LoopGuards::single(ir::Value* v) {
   if (v->type.shape.size() == 1) return v;
   return call("Reshape", {v, constant(1)}, v->type.element);
 }
 
-ir::Value* TripGuards::as_int64(ir::Value* v) {
+ir::Value* LoopGuards::as_int64(ir::Value* v) {
   for (const auto& [known, made] : values_) {
     if (known.number.is_known(0) && known.terms.size() == 1 && known.terms[0].value == v && !known.terms[0].minus) {
       return made;
@@ -87,18 +87,18 @@ ir::Value* TripGuards::as_int64(ir::Value* v) {
   return made;
 }
 
-ir::Value* TripGuards::size_of(const Picked& picked) {
+ir::Value* LoopGuards::size_of(const Picked& picked) {
   return call("Shape", {picked.whole}, ElementType::kInt64,
               {ir::Attribute::of("start", picked.axis), ir::Attribute::of("end", picked.axis + 1)});
 }
 
-bool TripGuards::require_order(const Sum& a, const Sum& b) {
+bool LoopGuards::require_order(const Sum& a, const Sum& b) {
   if (is_number(a) && is_number(b)) return a.number.value() <= b.number.value();
   require(call("LessOrEqual", {value(a), value(b)}, ElementType::kBool));
   return true;
 }
 
-void TripGuards::require_small(const Sum& sum) {
+void LoopGuards::require_small(const Sum& sum) {
   for (const Term& term : sum.terms) {
     if (std::find(small_.begin(), small_.end(), term.value) != small_.end()) continue;
     small_.push_back(term.value);
@@ -107,7 +107,7 @@ void TripGuards::require_small(const Sum& sum) {
   }
 }
 
-void TripGuards::require(ir::Value* condition) {
+void LoopGuards::require(ir::Value* condition) {
   all_ = all_ ? call("And", {all_, condition}, ElementType::kBool) : condition;
 }
 

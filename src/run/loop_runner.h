@@ -12,14 +12,14 @@
 
 namespace treadle::run {
 
-class Trips {
+class LoopRunner {
  public:
-  // `native`: null for no native code. `native_trip`: the first iteration that may run as native code. All arguments
-  // must outlive the object.
-  Trips(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, DynamicNodes& dynamic,
-        std::shared_ptr<NativeLoops> native, int64_t native_trip);
-  Trips(const Trips&) = delete;
-  Trips& operator=(const Trips&) = delete;
+  // `native`: null for no native code. `native_iteration`: the first iteration that may run as native code. All
+  // arguments must outlive the object.
+  LoopRunner(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, DynamicNodes& dynamic,
+             std::shared_ptr<NativeLoops> native, int64_t native_iteration);
+  LoopRunner(const LoopRunner&) = delete;
+  LoopRunner& operator=(const LoopRunner&) = delete;
 
   void begin_run(Profile* profile) { profile_ = profile; }
   NativeLoops* native() const { return native_.get(); }
@@ -36,7 +36,7 @@ class Trips {
   bool switches_to_native(uint32_t index, int64_t units) const {
     if (!native_) return false;
     const bool looks = units == plan::kPollUnits || program_.loops[index].schedule.holds_loops;
-    return (looks || loops_[index].trip == native_trip_) && native_code(index) != nullptr;
+    return (looks || loops_[index].iteration == native_iteration_) && native_code(index) != nullptr;
   }
   // Runs the rest of a loop whose next iteration has been counted: as native code, as a chain, or straight through the
   // body. `in` is then behind the loop. If none of these ways is possible, nothing happens.
@@ -61,12 +61,12 @@ class Trips {
  private:
   friend struct NativeHostFunctions;
   const NativeCode* native_code(uint32_t loop) const {
-    return native_ && loops_[loop].trip >= native_trip_ ? native_->code(loop) : nullptr;
+    return native_ && loops_[loop].iteration >= native_iteration_ ? native_->code(loop) : nullptr;
   }
   // In native_code.cc. `failed`: the instruction that failed.
   Status run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed);
   int64_t granted(uint32_t index, const Budget& budget) const;
-  Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
+  Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t iterations, bool& continues,
                     const plan::Instruction*& failed);
   void make_block(uint32_t index);
   void add_lost(uint32_t index);
@@ -78,7 +78,7 @@ class Trips {
   Loops& loops_;
   DynamicNodes& dynamic_;
   std::shared_ptr<NativeLoops> native_;
-  int64_t native_trip_;
+  int64_t native_iteration_;
   const bool counts_;  // whether to count what interpreting costs
   Profile* profile_ = nullptr;
   // Why native code ended early: an error or an exception, and the instruction if native code does not know it.

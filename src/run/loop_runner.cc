@@ -1,4 +1,4 @@
-#include "run/trips.h"
+#include "run/loop_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,35 +14,35 @@ using plan::OpCode;
 using plan::RowKernel;
 using plan::ScanInput;
 
-Trips::Trips(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, DynamicNodes& dynamic,
-             std::shared_ptr<NativeLoops> native, int64_t native_trip)
+LoopRunner::LoopRunner(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, DynamicNodes& dynamic,
+                       std::shared_ptr<NativeLoops> native, int64_t native_iteration)
     : program_(program),
       frame_(frame),
       polls_(polls),
       loops_(loops),
       dynamic_(dynamic),
       native_(std::move(native)),
-      native_trip_(native_trip),
+      native_iteration_(native_iteration),
       counts_(native_ && native_->mode() == Jit::kAuto) {}
 
-Status Trips::begin_loop(uint32_t index, bool& runs) {
+Status LoopRunner::begin_loop(uint32_t index, bool& runs) {
   TREADLE_TRY(loops_.begin(index, runs));
-  if (runs && program_.loops[index].schedule.blocks.trips > 0) make_block(index);
+  if (runs && program_.loops[index].schedule.blocks.iterations > 0) make_block(index);
   return {};
 }
 
-Status Trips::request_native(uint32_t index, const Instruction*& in) {
+Status LoopRunner::request_native(uint32_t index, const Instruction*& in) {
   const Loop& loop = program_.loops[index];
   const LoopPosition& at = loops_[index];
   if (!native_) return {};
-  const bool is_counted = loop.continues == plan::kNoSlot && at.trips_known;
-  native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
-  if (native_->mode() != Jit::kRequired || at.trip < native_trip_ || native_code(index)) return {};
+  const bool is_counted = loop.continues == plan::kNoSlot && at.iterations_known;
+  native_->before_loop(index, is_counted ? at.all_iterations - at.iteration : 0);
+  if (native_->mode() != Jit::kRequired || at.iteration < native_iteration_ || native_code(index)) return {};
   in = program_.code.data() + loop.last - 1;
   return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}", native_->why_not(index));
 }
 
-Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
+Status LoopRunner::run(uint32_t index, Budget& budget, const Instruction*& in) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = loops_[index];
   const Instruction* const back_edge = program_.code.data() + loop.last - 1;
@@ -51,14 +51,14 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
     if (const NativeCode* code = native_code(index)) {
       add_lost(index);
       TREADLE_TRY(run_native(*code, budget, in));
-      at.counted = at.trip;
-      continues = loop.schedule.blocks.trips > 0;  // whose conditions are always true
+      at.counted = at.iteration;
+      continues = loop.schedule.blocks.iterations > 0;  // whose conditions are always true
     } else if (loop.schedule.chain) {
-      const kernels::ChainTrips ran =
+      const kernels::ChainIterations ran =
           loop.schedule.chain->run(loop.schedule.chain->steps.data(), frame_.slots(), granted(index, budget));
       continues = ran.continues;
-      at.trip += ran.count;
-      budget.trips += ran.count - 1;
+      at.iteration += ran.count;
+      budget.iterations += ran.count - 1;
       budget.units -= (ran.count - 1) * loop.schedule.weight;
     } else if (loop.step.straight) {
       TREADLE_TRY(run_bodies(loop, at, budget, granted(index, budget), continues, in));
@@ -66,7 +66,7 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
       return {};
     }
     in = back_edge;
-    if (!continues || !loops_.has_trip(index)) break;
+    if (!continues || !loops_.has_iteration(index)) break;
     TREADLE_TRY(next(index, budget));
   }
   ++in;
@@ -74,20 +74,21 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
 }
 
 // How many iterations may run at once by limits and room for rows; at least one.
-int64_t Trips::granted(uint32_t index, const Budget& budget) const {
+int64_t LoopRunner::granted(uint32_t index, const Budget& budget) const {
   const LoopPosition& at = loops_[index];
   const int64_t units = budget.units / program_.loops[index].schedule.weight + 1;
-  const int64_t trips = std::min({at.trips, at.row_capacity, at.trip + units}) - at.trip;
-  return native_ && at.trip < native_trip_ ? std::min(trips, native_trip_ - at.trip) : trips;
+  const int64_t iterations = std::min({at.iterations, at.row_capacity, at.iteration + units}) - at.iteration;
+  return native_ && at.iteration < native_iteration_ ? std::min(iterations, native_iteration_ - at.iteration)
+                                                     : iterations;
 }
 
-Status Trips::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
-                         const Instruction*& failed) {
+Status LoopRunner::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int64_t iterations, bool& continues,
+                              const Instruction*& failed) {
   const Instruction* const body = program_.code.data() + loop.first + 1;
   void** const slots = frame_.slots();
-  for (int64_t i = 0; i < trips; ++i) {
+  for (int64_t i = 0; i < iterations; ++i) {
     if (i > 0) {
-      ++budget.trips;
+      ++budget.iterations;
       budget.units -= loop.schedule.weight;
     }
     for (const Instruction* in = body; in->code != OpCode::kLoopNextSimple; ++in) {
@@ -106,7 +107,7 @@ Status Trips::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int
   return {};
 }
 
-Status Trips::take_edge(uint32_t index, bool& again) {
+Status LoopRunner::take_edge(uint32_t index, bool& again) {
   const int64_t units = polls_.budget().units;
   TREADLE_TRY(loops_.next(index, again));
   if (counts_ && again && polls_.budget().units > units) {
@@ -116,30 +117,30 @@ Status Trips::take_edge(uint32_t index, bool& again) {
   return {};
 }
 
-Status Trips::next(uint32_t index, Budget& budget) {
+Status LoopRunner::next(uint32_t index, Budget& budget) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = loops_[index];
   const int64_t units = budget.units;
-  TREADLE_TRY(polls_.count_trip(loop.schedule.weight, budget));
+  TREADLE_TRY(polls_.count_iteration(loop.schedule.weight, budget));
   if (counts_ && budget.units > units) {
     add_lost(index);
     report_lost(index);
   }
-  if (at.trip == at.trips) make_block(index);
-  return at.trip >= at.row_capacity ? loops_.grow_rows(index) : Status();
+  if (at.iteration == at.iterations) make_block(index);
+  return at.iteration >= at.row_capacity ? loops_.grow_rows(index) : Status();
 }
 
 // --- when native code would pay --------------------------------------------------------------------------------------
 
-void Trips::add_lost(uint32_t index) {
+void LoopRunner::add_lost(uint32_t index) {
   if (!counts_) return;
   LoopPosition& at = loops_[index];
   loops_[native_->outermost(index)].lost_ns +=
-      static_cast<double>(at.trip - at.counted) * native_->trip_saves_ns(index);
-  at.counted = at.trip;
+      static_cast<double>(at.iteration - at.counted) * native_->iteration_saves_ns(index);
+  at.counted = at.iteration;
 }
 
-void Trips::report_lost(uint32_t index) {
+void LoopRunner::report_lost(uint32_t index) {
   const double lost_ns = std::exchange(loops_[native_->outermost(index)].lost_ns, 0);
   if (lost_ns > 0) native_->interpreted(index, lost_ns);
 }
@@ -160,25 +161,25 @@ uint32_t run_rows(Frame& frame, const RowKernel& rows, int64_t first, bool is_re
 
 // Computes the rows of the coming strip, and ends the loop's iterations with the strip. Kernels that can fail are in no
 // strip. So only a stop breaks one off, and the run finds the stop itself.
-void Trips::make_block(uint32_t index) {
+void LoopRunner::make_block(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = loops_[index];
   const plan::Strips& blocks = loop.schedule.blocks;
-  const int64_t end = std::min(at.trip + blocks.trips, loop.known_trips);
+  const int64_t end = std::min(at.iteration + blocks.iterations, loop.known_iterations);
   const bool reverse = loop.scan_inputs[0].reverse;
-  const int64_t first = reverse ? loop.known_trips - end : at.trip;
+  const int64_t first = reverse ? loop.known_iterations - end : at.iteration;
   for (const RowKernel& rows : blocks.kernels) {
-    if (profile_) profile_->at(rows.at, [this](uint32_t inner) { return loops_[inner].trip; });
-    [[maybe_unused]] const uint32_t failed = run_rows(frame_, rows, first, end - at.trip < blocks.trips);
+    if (profile_) profile_->at(rows.at, [this](uint32_t inner) { return loops_[inner].iteration; });
+    [[maybe_unused]] const uint32_t failed = run_rows(frame_, rows, first, end - at.iteration < blocks.iterations);
     TREADLE_ASSERT(failed == 0);
   }
   for (const uint32_t i : blocks.inputs) {
     const ScanInput& scan = loop.scan_inputs[i];
-    const int64_t row = reverse ? end - at.trip - 1 : 0;
+    const int64_t row = reverse ? end - at.iteration - 1 : 0;
     frame_.point(scan.element,
                  static_cast<std::byte*>(frame_.address(scan.whole)) + row * static_cast<int64_t>(scan.element_bytes));
   }
-  at.trips = std::min(end, at.all_trips);
+  at.iterations = std::min(end, at.all_iterations);
 }
 
 }  // namespace treadle::run

@@ -1,5 +1,5 @@
-// Trips of one loop in each of the ways that the interpreter has: the results of the reference interpreter, the same
-// limits, and errors of the same trip.
+// Iterations of one loop in each of the ways that the interpreter has: the results of the reference interpreter, the
+// same limits, and errors of the same iteration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,15 +37,16 @@ Status run(const Planned& planned, std::vector<AnyValue> inputs, size_t outputs,
   return context.run(places_of(std::as_const(inputs)), places_of(results), options);
 }
 
-TEST(Trips, StraightThroughTheBody) {
+TEST(LoopRunner, StraightThroughTheBody) {
   Straight made;
   const plan::Loop& loop = made.planned->program->loops[0];
   EXPECT_TRUE(loop.step.straight);
   EXPECT_EQ(loop.schedule.chain, nullptr);
-  for (const int64_t trips : {0, 1, 2, 17, 5000}) expect_same_as_reference(made.t, *made.planned, {{0, number(trips)}});
+  for (const int64_t iterations : {0, 1, 2, 17, 5000})
+    expect_same_as_reference(made.t, *made.planned, {{0, number(iterations)}});
 }
 
-TEST(Trips, AreCountedInEveryTier) {
+TEST(LoopRunner, AreCountedInEveryTier) {
   Straight made;
   std::mt19937 engine(1);
   const std::vector<AnyValue> inputs{number(100), random_value(floats({1, 8}), engine),
@@ -59,8 +60,8 @@ TEST(Trips, AreCountedInEveryTier) {
   EXPECT_THAT(status.to_string(), HasSubstr("body, iteration 99"));
 }
 
-// 12 / (3 - i): the fourth trip fails.
-TEST(Trips, AnErrorIsOfItsTrip) {
+// 12 / (3 - i): the fourth iteration fails.
+TEST(LoopRunner, AnErrorIsOfItsTrip) {
   TestGraph t({int64s({}), int64s({4})}, 1);
   const auto body = t.begin_loop(t.in(0), {t.in(1)});
   auto* divisor = t->call("Sub", {t->constant_int64(3), body[0]});
@@ -75,7 +76,7 @@ TEST(Trips, AnErrorIsOfItsTrip) {
 }
 
 // A branch in the body: the interpreter takes turns with the loop's back edge.
-TEST(Trips, AroundABranch) {
+TEST(LoopRunner, AroundABranch) {
   TestGraph t({int64s({}), floats({1, 8}), floats({8, 8}), bools({})}, 1);
   const auto body = t.begin_loop(t.in(0), {t.in(1)});
   const std::vector<ir::Value*> condition{t.in(3)};
@@ -90,11 +91,11 @@ TEST(Trips, AroundABranch) {
   const auto planned = plan_of(t, false);
   EXPECT_FALSE(planned->program->loops[0].step.straight);
   EXPECT_TRUE(planned->program->loops[0].step.simple);
-  for (const int64_t trips : {0, 1, 9}) expect_same_as_reference(t, *planned, {{0, number(trips)}});
+  for (const int64_t iterations : {0, 1, 9}) expect_same_as_reference(t, *planned, {{0, number(iterations)}});
 }
 
-// Blocks of time go through the same steps: the trips before a block ends, and those of the last one.
-TEST(Trips, InBlocksOfTime) {
+// Blocks of time go through the same steps: the iterations before a block ends, and those of the last one.
+TEST(LoopRunner, InBlocksOfTime) {
   constexpr int64_t kSteps = 5000, kWidth = 64;
   TestGraph t({floats({1, kWidth}), floats({16, kWidth}), floats({kSteps, 1, 16})}, 2);
   const auto body = t.begin_scan({t.in(0)}, {t.in(2)}, 1);
@@ -103,7 +104,7 @@ TEST(Trips, InBlocksOfTime) {
   t->set_output(0, after[0]);
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
-  ASSERT_GT(planned->program->loops[0].schedule.blocks.trips, 0);
+  ASSERT_GT(planned->program->loops[0].schedule.blocks.iterations, 0);
   expect_same_as_reference(t, *planned);
   RunOptions options;
   options.iteration_limit = kSteps - 1;

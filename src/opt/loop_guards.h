@@ -9,18 +9,18 @@
 
 #include "ir/graph.h"
 #include "opt/builder.h"
-#include "opt/trip_positions.h"
+#include "opt/loop_positions.h"
 
 namespace treadle::opt {
 
-class TripGuards {
+class LoopGuards {
  public:
   // The loop is at `at` of `region`.
-  TripGuards(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& loop, std::string name)
+  LoopGuards(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& loop, std::string name)
       : build_(graph, region, at), loop_(loop), name_(std::move(name)) {}
 
-  // A scalar bool: the loop makes loop.trips() iterations, and each of `picks` is inside of its data in all of them.
-  // Null if a pick can never be inside.
+  // A scalar bool: the loop makes loop.iterations() iterations, and each of `picks` is inside of its data in all of
+  // them. Null if a pick can never be inside.
   ir::Value* conditions(std::span<const Picked> picks);
 
   // A value, int64 [1], that conditions() made.

@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(SingleTrips, TheBodyTakesTheLoopsPlace) {
+TEST(SingleIterations, TheBodyTakesTheLoopsPlace) {
   for (const bool reverse : {false, true}) {
     TestGraph t({floats({2, 16}), floats({1, 2, 16}), floats({16, 16})}, 3);
     const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 2, reverse);
@@ -22,7 +22,7 @@ TEST(SingleTrips, TheBodyTakesTheLoopsPlace) {
   }
 }
 
-TEST(SingleTrips, StatesThatAreHandedThrough) {
+TEST(SingleIterations, StatesThatAreHandedThrough) {
   TestGraph t({floats({4}), floats({4}), floats({1, 4})}, 3);
   const auto body = t.begin_scan({t.in(0), t.in(1)}, {t.in(2)}, 1);
   const auto after = t.end_scan({body[1], body[0], body[2]});
@@ -32,7 +32,7 @@ TEST(SingleTrips, StatesThatAreHandedThrough) {
   expect_same_as_reference(t, *planned);
 }
 
-TEST(SingleTrips, MoreStepsAndWhatCanFailStay) {
+TEST(SingleIterations, MoreStepsAndWhatCanFailStay) {
   TestGraph two({floats({4}), floats({2, 4})}, 1);
   auto body = two.begin_scan({two.in(0)}, {two.in(1)});
   two->set_output(0, two.end_scan({two->call("Add", {body[0], body[1]})})[0]);

@@ -25,7 +25,7 @@ Sum operator+(Sum a, const Sum& b);
 Sum operator-(Sum a, Sum b);
 bool same(const Sum& a, const Sum& b);
 
-// Positions [low, low + trips) of an axis, one per iteration.
+// Positions [low, low + iterations) of an axis, one per iteration.
 struct Picked {
   ir::Value* whole = nullptr;
   int64_t axis = 0;
@@ -46,8 +46,8 @@ class CountedLoop {
   CountedLoop(const ir::Node& loop, const Inference& known, Trust trust = Trust::kProofs);
 
   // The trip count; unknown if iterations are not counted. With kGuards it is a symbol, unless it is a number.
-  const Dim& trips() const { return trips_; }
-  // With kGuards, trips() is correct if the count is at least 1, `limit` (if any) is at least the count, and the
+  const Dim& iterations() const { return iterations_; }
+  // With kGuards, iterations() is correct if the count is at least 1, `limit` (if any) is at least the count, and the
   // condition (if any) is true.
   const Sum& count() const { return count_; }
   const std::optional<Sum>& limit() const { return limit_; }
@@ -72,9 +72,9 @@ class CountedLoop {
     bool falls = false;
   };
 
-  void count_trips();
-  std::optional<Sum> trips_by_condition(const ir::Value* v) const;
-  std::optional<Sum> trips_by_comparing(const ir::Node& node) const;
+  void count_iterations();
+  std::optional<Sum> iterations_by_condition(const ir::Value* v) const;
+  std::optional<Sum> iterations_by_comparing(const ir::Node& node) const;
   std::optional<Sum> number(const ir::Value* v) const;
   std::optional<Index> index_of(const ir::Value* v) const;
   std::optional<Index> index_of_state(const ir::Value* v) const;
@@ -87,7 +87,7 @@ class CountedLoop {
   const ir::Region& body_;
   const Inference& known_;
   const Trust trust_;
-  Dim trips_;
+  Dim iterations_;
   Sum count_;
   std::optional<Sum> limit_;
   ir::Value* condition_ = nullptr;
