@@ -1,12 +1,12 @@
-// Strip-mining over elements: loops whose iterations are elementwise over long rows, and nothing else, so that what
-// happens to an element depends on no other. Such a loop runs block by block: a few vectors of each state stay in
-// registers for many iterations, then the next block follows. Of scan inputs a block reads its part of each iteration's
-// row, of scan outputs it writes its part; what an iteration has one number of is the same for all blocks.
+// Strip-mining over elements: loops whose iterations only compute elementwise over long rows, so that no element
+// depends on another. Such a loop runs strip by strip: a few vectors of each state stay in registers for many
+// iterations, then the next strip follows. A strip reads its part of each iteration's rows of scan inputs, and writes
+// its part of the rows of scan outputs. Single numbers of an iteration are the same for all strips.
 //
-// Iterations are counted as ever: a pass takes as many as may run before limits are looked at again; where there are
-// rows, a few. Exponential moving averages over rows of 3,000 floats and more are 1.1 to 2.1 times as fast with scan
-// outputs, 1.5 to 4.7 times without. Loops that only write rows gain nothing, and shorter rows take up to three times
-// as long.
+// Iterations are counted as in other loops. A pass takes as many iterations as may run before the next check of limits,
+// but only a few if there are rows. Exponential moving averages over rows of 3,000 floats and more are 1.1 to 2.1 times
+// as fast with scan outputs, 1.5 to 4.7 times without. Loops that only write rows gain nothing, and with shorter rows
+// loops take up to three times as long.
 #include <algorithm>
 
 #include "jit/loop_writer.h"
@@ -24,9 +24,9 @@ namespace {
 
 using Broadcast = ElementwiseCode::Broadcast;
 
-// So many rows, a piece of each at a time, are read ahead of by the processor.
+// The number of rows that the processor prefetches when a pass reads a piece of each in turn.
 constexpr int64_t kRowsOfPass = 16;
-constexpr int64_t kFewestIterations = 4;  // of a pass, for states to be kept in registers to any effect
+constexpr int64_t kFewestIterations = 4;  // a pass needs so many for states in registers to pay
 constexpr size_t kFirstLevelBytes = 32 << 10;
 
 bool can_fail(const ElementwiseCode::Step& step) {
@@ -35,7 +35,7 @@ bool can_fail(const ElementwiseCode::Step& step) {
   return !step.converts && divides && !is_float(step.from);
 }
 
-// Elements stay where they are, or one goes to all.
+// Whether element i of the results depends only on elements i, or on single elements.
 bool keeps_places(const ElementwiseCode& code) {
   return code.reductions.empty() && std::none_of(code.inputs.begin(), code.inputs.end(),
                                                  [](const auto& in) { return in.broadcast == Broadcast::kOther; });
@@ -45,14 +45,14 @@ int64_t width_of(ElementType type) {
   return static_cast<int64_t>(byte_width(type));
 }
 
-// How many iterations' rows a pass goes over; INT64_MAX where there are none.
+// The number of iterations whose rows a pass covers; INT64_MAX if there are no rows.
 int64_t iterations_of_pass(const Loop& loop) {
   const auto rows = static_cast<int64_t>(loop.scan_inputs.size() + loop.scan_outputs.size());
   return rows == 0 ? INT64_MAX : kRowsOfPass / rows;
 }
 
-// Rows are gone over in pieces, which takes longer than from front to back, most of all where they are written. That is
-// made up for where states would not stay in the first-level cache from iteration to iteration.
+// Whether rows may be accessed in pieces. That takes longer than from front to back, most of all for writes. It pays if
+// the states would not stay in first-level cache from iteration to iteration.
 bool rows_pay(const Loop& loop) {
   size_t read = 0, written = 0, states = 0;
   for (const plan::ScanInput& scan : loop.scan_inputs) read += scan.element_bytes;
@@ -97,7 +97,7 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
   });
 }
 
-// One loop, pass by pass.
+// Writes one loop, pass by pass.
 class LoopWriter::BlockWriter {
  public:
   BlockWriter(LoopWriter& writer, uint32_t index)
@@ -111,7 +111,7 @@ class LoopWriter::BlockWriter {
     Block* done = Block::Create(b_.getContext(), "done", w_.function_, w_.exit_);
     b_.CreateBr(pass);
     b_.SetInsertPoint(pass);
-    // The first iteration of the pass has been counted.
+    // The first iteration of the pass has been counted already.
     first_ = w_.get(w_.iteration_[index_]);
     Value* left = b_.CreateSub(w_.get(w_.iterations_[index_]), first_);
     iterations_ =
@@ -137,21 +137,21 @@ class LoopWriter::BlockWriter {
   Value* smaller(Value* a, Value* b) { return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b); }
   ElementType type_of(uint32_t s) const { return w_.p_.slots[s].type.element; }
 
-  // Where slot `s` is in iteration `iteration` of the pass.
+  // The address of slot `s` in iteration `iteration` of the pass.
   Value* row(uint32_t s, Value* iteration) {
     const auto stride = strides_.find(s);
     Value* from = w_.pointer(s);
     if (stride == strides_.end()) return from;
     return b_.CreateGEP(b_.getInt8Ty(), from, b_.CreateMul(iteration, number(stride->second)));
   }
-  // The block's part of it.
+  // The strip's part of that slot.
   Value* part(uint32_t s, ElementType type, Value* iteration) {
     return b_.CreateGEP(element_ir_type(b_.getContext(), type), row(s, iteration), at_);
   }
 
-  // All iterations of the pass, for all elements.
+  // Writes all iterations of the pass, for all elements.
   void write_elements() {
-    int64_t vectors = INT64_MAX;  // of each state
+    int64_t vectors = INT64_MAX;  // vectors of each state
     int64_t all = 0;
     for (uint32_t pc = loop_.first + 1; pc + 1 < loop_.last; ++pc) {
       if (w_.p_.code[pc].code == OpCode::kCopy) continue;
@@ -163,7 +163,7 @@ class LoopWriter::BlockWriter {
     if (rest > 0) write_block(number(blocks * size), rest);
   }
 
-  // All iterations of the pass, for `count` elements from `at` on.
+  // Writes all iterations of the pass, for `count` elements from `at` on.
   void write_block(Value* at, int64_t count) {
     at_ = at;
     count_ = count;
@@ -194,7 +194,7 @@ class LoopWriter::BlockWriter {
     }
   }
 
-  // One iteration of the block, from `values_` to `values_`.
+  // Writes one iteration of the strip; `values_` holds its inputs, then its results.
   void write_iteration(Value* iteration) {
     if (loop_.counter != kNoSlot) {
       w_.store_chunk(loop_.counter, ElementType::kInt64, 1, 0, b_.CreateAdd(first_, iteration));
@@ -223,7 +223,7 @@ class LoopWriter::BlockWriter {
     for (const ElementwiseCode::Output& out : code.outputs) {
       const Lanes& result = operands[code.inputs.size() + out.step];
       values_[out.slot] = result;
-      if (!strides_.contains(out.slot)) continue;  // else it is a row
+      if (!strides_.contains(out.slot)) continue;  // the body writes the row itself
       const ElementType type = code.steps[out.step].to;
       w_.store_flat(part(out.slot, type, iteration), type, result);
     }
@@ -245,9 +245,9 @@ class LoopWriter::BlockWriter {
   llvm::IRBuilder<>& b_;
   const uint32_t index_;
   const Loop& loop_;
-  std::map<uint32_t, int64_t> strides_;  // of rows, by slot: from iteration to iteration, in bytes
+  std::map<uint32_t, int64_t> strides_;  // rows by slot: bytes from one iteration to the next
   Value *first_ = nullptr, *iterations_ = nullptr;
-  // The block, and what its iteration has made so far, by slot.
+  // The strip, and the values of its current iteration by slot.
   Value* at_ = nullptr;
   int64_t count_ = 0;
   std::map<uint32_t, Lanes> values_;

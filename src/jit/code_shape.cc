@@ -15,19 +15,19 @@ using Step = ElementwiseCode::Step;
 
 namespace {
 
-// Instructions of LLVM's that compiling may take 12 ms for, with what else there is to do; and that an operation beyond
-// so many may add.
+// The number of LLVM instructions that compile in 12 ms, everything else included; the number of operations of such a
+// loop; and the LLVM instructions that each further operation may add.
 constexpr size_t kInstructions = 650, kOperations = 200, kInstructionsMore = 4;
-// Steps that are worth a call, and what a call is in place of one for each vector.
+// Steps of at least kLongStep instructions may become functions; a call takes kCall instructions.
 constexpr size_t kLongStep = 12, kCall = 2;
 constexpr int64_t kTileVectors = 4;
 
 struct StepSize {
   size_t instructions = 0;
-  bool alone = true;  // needs nothing of the function around
+  bool alone = true;  // the step needs nothing of the function around it
 };
 
-// Writes steps where nobody runs them.
+// Measures steps by writing them into a module that never runs.
 class Measure final : private StepHost {
  public:
   Measure(unsigned lanes, Isa isa) : lanes_(lanes), isa_(isa), module_("sizes", context_), b_(context_) {}
@@ -89,7 +89,7 @@ class Chooser {
       instructions_.push_back(in);
     }
     limit_ = kInstructions + (operations > kOperations ? (operations - kOperations) * kInstructionsMore : 0);
-    // What is written for many vectors comes first.
+    // The instructions with the most code come first.
     std::sort(instructions_.begin(), instructions_.end(), [](const Instruction& a, const Instruction& b) {
       return std::pair(b.all(), a.pc) < std::pair(a.all(), b.pc);
     });
@@ -112,15 +112,15 @@ class Chooser {
   struct Instruction {
     uint32_t pc = 0;
     const ElementwiseCode* code = nullptr;
-    int64_t tile = 0;    // vectors of a tile; 0: written out whole
-    size_t size = 0;     // of its steps for one vector
-    size_t written = 0;  // vectors that they are written for
+    int64_t tile = 0;    // vectors of a tile; 0: the instruction is written out whole
+    size_t size = 0;     // LLVM instructions of its steps for one vector
+    size_t written = 0;  // vectors for which the steps are written
     bool has_functions = false;
-    bool called = false;  // its kernel is
+    bool called = false;  // its kernel is called
     size_t all() const { return called ? 0 : size * written; }
   };
 
-  // Vectors that its steps are written for.
+  // The number of vectors for which the steps are written.
   size_t vectors_of(const ElementwiseCode& code, int64_t tile) const {
     if (tile == 0) return chunks_.size(code.count);
     if (!code.reductions.empty()) return vectors_of_lines(code);
@@ -130,7 +130,7 @@ class Chooser {
     const int64_t rest = nest.sizes[nest.split - 1] % nest.step;
     return chunks_.size(nest.tile_count(nest.step)) + (rest > 0 ? chunks_.size(nest.tile_count(rest)) : 0);
   }
-  // The same where results are reduced: a tile, and what tiles leave of a line.
+  // The same for results that are reduced: a tile, and the rest of a line behind its tiles.
   size_t vectors_of_lines(const ElementwiseCode& code) const {
     const plan::Lines& lines = code.lines;
     const int64_t tile = kTileVectors * static_cast<int64_t>(chunks_.full);
@@ -147,8 +147,9 @@ class Chooser {
     return sum;
   }
 
-  // Over some vectors kernels are hardly slower than what would be written out, least of all where long steps take the
-  // time; and once some are called, the others gain little. Over one, calling them takes the time.
+  // Replaces instructions by calls of their kernels. Over several vectors, kernels are hardly slower than inline code,
+  // least of all if long steps take most of the time; once some kernels are called, the other instructions gain little.
+  // Over one vector, the call itself takes the time.
   void call_kernels() {
     size_t left = sum();
     if (left <= limit_) return;
@@ -162,7 +163,7 @@ class Chooser {
     }
   }
 
-  // What is written of a kind of step, without functions and with one.
+  // The LLVM instructions of a kind of step, without functions and with one.
   struct Found {
     size_t instructions = 0, vectors = 0, longest = 0;
     size_t saved() const {
@@ -206,7 +207,7 @@ class Chooser {
   Measure measure_;
   std::vector<Instruction> instructions_;
   size_t limit_ = 0;
-  size_t functions_ = 0;  // size of the functions
+  size_t functions_ = 0;  // LLVM instructions of the functions
   CodeShape forms_;
 };
 

@@ -33,7 +33,7 @@ namespace treadle::jit {
 
 namespace {
 
-// The instruction set that kernels were picked from, so that both round alike.
+// The instruction set from which kernels were picked, so that native code rounds as they do.
 std::pair<std::string, std::string> processor(Isa isa) {
   switch (isa) {
     case Isa::kBaseline:
@@ -67,13 +67,13 @@ std::unique_ptr<llvm::TargetMachine> make_target(Isa isa, std::string& why) {
   const auto [cpu, features] = processor(isa);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  // What the next level adds takes a third of the time and makes no loop faster.
+  // The passes that the next level adds take a third of the compile time and make no loop faster.
   constexpr auto kLevel = llvm::CodeGenOptLevel::Less;
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, kLevel));
 }
 
-// `unrolls`: some loops are marked to be unrolled.
+// `unrolls`: some loops are marked for unrolling.
 void simplify(llvm::Module& module, llvm::TargetMachine& target, bool unrolls) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -105,7 +105,7 @@ void set_attributes(llvm::Function& function, const llvm::TargetMachine& target)
   function.addFnAttr("min-legal-vector-width", "512");
 }
 
-// What LLVM calls where it would end the process.
+// LLVM calls these instead of ending the process.
 [[noreturn]] void no_memory(void* /*data*/, const char* /*reason*/, bool /*generate_diagnostics*/) {
   break_off("there is no memory to compile it");
 }
@@ -113,7 +113,7 @@ void set_attributes(llvm::Function& function, const llvm::TargetMachine& target)
   break_off(reason);
 }
 
-// Everything that LLVM makes for one loop.
+// LLVM's objects for one loop.
 struct Work {
   std::unique_ptr<llvm::TargetMachine> target;
   llvm::LLVMContext context;
@@ -152,7 +152,7 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
   return true;
 }
 
-// What has come of a request.
+// The result of a request.
 struct Answer {
   plan::NativeBlob blob;
   std::string why;
@@ -180,7 +180,7 @@ void answer(void* data) {
 
 bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why) {
   use_thread_locals();
-  // What LLVM sets up when it first works is set up by one thread.
+  // The first compilation sets up LLVM's global data, so only one thread may make it.
   static std::mutex first;
   static std::atomic<bool> is_set_up = false;
   std::unique_lock alone(first, std::defer_lock);
@@ -200,7 +200,7 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
     why = std::move(call.answer->why);
     return call.answer->compiled;
   } catch (const std::bad_alloc&) {
-    why = "no memory";  // short enough to need none
+    why = "no memory";  // short enough to need no memory
     return false;
   }
 }

@@ -1,4 +1,5 @@
-// Gather by indices that the run finds: the index is checked as the kernel checks it, and elements are read one by one.
+// Gather by indices that are known at run time. The index is checked as in the kernel, and elements are read one by
+// one.
 
 #include "jit/gathers.h"
 
@@ -8,7 +9,7 @@ namespace treadle::jit {
 
 namespace {
 
-constexpr int64_t kMostIndices = 16;  // that are written out, each with its check
+constexpr int64_t kMostIndices = 16;  // written out, each with its check
 
 bool fits_vectors(const plan::GatherCode& code, const Chunks& chunks) {
   return code.count <= kMostIndices && chunks.is_short(code.outer * code.count * code.row);
@@ -17,7 +18,7 @@ bool fits_vectors(const plan::GatherCode& code, const Chunks& chunks) {
 }  // namespace
 
 bool gathers(const plan::GatherCode& code) {
-  constexpr int64_t kMostElements = 8192;  // longer ones are as fast in their kernel, and can be stopped there
+  constexpr int64_t kMostElements = 8192;  // the kernel is as fast for longer results, and can be stopped
   return code.outer * code.count * code.row <= kMostElements;
 }
 
@@ -25,7 +26,7 @@ bool gathers_to_memory(const plan::GatherCode& code, const Chunks& chunks) {
   return !fits_vectors(code, chunks);
 }
 
-// Where the row begins that the index says, in elements.
+// The first element of the row that the index selects.
 LoopWriter::Value* LoopWriter::gathered_row(const plan::GatherCode& code, Value* index) {
   Value* at = checked_index(b_.CreateSExt(index, b_.getInt64Ty()), code.n);
   return b_.CreateMul(at, b_.getInt64(static_cast<uint64_t>(code.row)));

@@ -1,5 +1,5 @@
 #pragma once
-// Which Gathers by indices of the run are written out.
+// Gathers by run-time indices: which of them native code inlines.
 
 #include "jit/chunks.h"
 #include "plan/kernel_code.h"
@@ -7,7 +7,7 @@
 namespace treadle::jit {
 
 bool gathers(const plan::GatherCode& code);
-// Whether indices and result are walked over in memory; else the result is put together in vectors.
+// Whether a loop reads indices and writes results in memory; otherwise vectors hold the result.
 bool gathers_to_memory(const plan::GatherCode& code, const Chunks& chunks);
 
 }  // namespace treadle::jit

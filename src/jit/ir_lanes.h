@@ -1,8 +1,8 @@
 #pragma once
-// A value type for kernels/elementwise_functions.h whose operations write LLVM IR: the same definitions that kernels
-// are compiled from become native code, so both do the same operations in the same order.
+// A value type for kernels/elementwise_functions.h whose operations write LLVM IR. The definitions from which kernels
+// are compiled thus become native code, so both do the same operations in the same order.
 //
-// A lane count of 1 is a scalar, any other a vector. Lane count and builder are those of the thread's IrScope.
+// A lane count of 1 is a scalar; any other is a vector. Lane count and builder come from the thread's IrScope.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
@@ -17,9 +17,9 @@ namespace treadle::jit {
 struct IrScope {
   llvm::IRBuilder<>& builder;
   unsigned lanes;
-  // Whether a * b + c rounds once, as in the kernels of the instruction set in use.
+  // Whether a * b + c rounds once, as in the kernels of the same instruction set.
   bool fused_multiply_add;
-  // Whether the processor converts float16.
+  // Whether the processor has instructions that convert float16.
   bool converts_halves;
   IrScope* outer;
 
@@ -136,7 +136,7 @@ IrLanes<T> select(IrMask condition, IrLanes<T> yes, IrLanes<T> no) {
   return IrLanes<T>::of(ir().CreateSelect(condition.v, yes.v, no.v));
 }
 
-// What it selects is a minimum or a maximum; merged with the selection around it, it would be two comparisons.
+// Keeps a minimum or maximum one operation: merged with the selection around it, LLVM would make two comparisons.
 template <class T>
 IrLanes<T> picked(IrLanes<T> x) {
   if constexpr (!IrLanes<T>::kFloat) return x;

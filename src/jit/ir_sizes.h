@@ -1,6 +1,6 @@
 #pragma once
-// Sizes as values of the code that is being written, for the rules of op/size_rules.h. What a rule demands becomes a
-// check in the code: `fits()` is whether all of them hold.
+// Sizes as values in IR, for the rules of op/size_rules.h. Each condition of a rule becomes a check in the code;
+// `fits()` is true if all of them hold.
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/IRBuilder.h>
@@ -22,23 +22,23 @@ class IrSizes {
 
   Truth fits() const { return fits_; }
   void check(Truth truth) { fits_ = both(fits_, truth); }
-  // Sizes that are checked to be equal have one representative.
+  // The representative of sizes that were checked to be equal.
   Size representative(Size size) const;
 
   Size number(int64_t n) const { return b_.getInt64(static_cast<uint64_t>(n)); }
-  Size unknown() const { return number(0); }  // there is none
+  Size unknown() const { return number(0); }  // never occurs
   Size add(Size a, Size b) { return b_.CreateAdd(a, b); }
   Size sub(Size a, Size b) { return is_number(b, 0) ? a : b_.CreateSub(a, b); }
   Size mul(Size a, Size b) { return is_number(a, 1) ? b : is_number(b, 1) ? a : b_.CreateMul(a, b); }
-  Size floor_div(Size a, Size b) { return is_number(b, 1) ? a : b_.CreateUDiv(a, b); }  // of sizes
+  Size floor_div(Size a, Size b) { return is_number(b, 1) ? a : b_.CreateUDiv(a, b); }  // sizes are not negative
   Size ceil_div(Size a, Size b) { return floor_div(add(a, sub(b, number(1))), b); }
   Size min(Size a, Size b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); }
   Size max(Size a, Size b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); }
   Size select(Truth truth, Size yes, Size no);
   Size from_front(Size bound, Size size) { return select(b_.CreateICmpSLT(bound, number(0)), add(bound, size), bound); }
-  // A size from a list of the model, which may be anything.
+  // A size from a list of the model, which may have any value.
   Size stated(Size size) { return check(b_.CreateICmpSLE(size, number(kLargest))), size; }
-  // What is too long for native code is elsewhere from the first product on that is.
+  // If a product exceeds the limit of native code, the row is left to the engine from that product on.
   Size count(const List& sizes);
   std::pair<Size, Size> counts(const List& in, const List& others) { return {count(in), count(others)}; }
 
@@ -64,7 +64,7 @@ class IrSizes {
   bool append(Size& to, Size more, const Message&) {
     return to = add(to, more), true;
   }
-  static std::string text(Size) { return {}; }  // the engine says what is wrong
+  static std::string text(Size) { return {}; }  // the engine reports the error
   static std::string text(const List&) { return {}; }
 
   static bool is_number(const llvm::Value* v, int64_t n);

@@ -26,12 +26,12 @@ using plan::SlotUse;
 using plan::Storage;
 using plan::When;
 
-// What happens to a slot anywhere in the loop.
+// How the loop uses a slot.
 struct Use {
-  bool read = false;     // element by element, by code that is written out
-  bool written = false;  // by whomever
-  bool shared = false;   // kernels or the engine look at it
-  bool address = false;  // somebody points into it
+  bool read = false;     // inline code reads its elements
+  bool written = false;  // inline code, kernels or the engine write it
+  bool shared = false;   // kernels or the engine access it
+  bool address = false;  // its address is used
   bool moves = false;
 };
 
@@ -81,7 +81,7 @@ class Survey {
     plan::for_each_slot(p_, pc, [&](const SlotUse& use) { touch(use, is_kernel || is_value(use.role)); });
   }
 
-  // `shared`: whoever does it is no code that is written out.
+  // `shared`: a kernel or the engine uses the slot, not inline code.
   void touch(const SlotUse& use, bool shared) {
     Use& slot = uses_[use.slot];
     slot.shared |= shared;
@@ -126,10 +126,10 @@ class Survey {
     return chunks_.is_short(code.count) || (one_thread(code.count) && common_nest(code));
   }
 
-  // Long ones may be cut over threads by their kernel.
+  // Whether one thread computes the elements. A kernel may split more of them among threads.
   bool one_thread(int64_t count) const { return p_.threads == 1 || count <= kLongestOnOneThread; }
 
-  // Everything in registers, or a walk along rows that lie one behind the other, or down columns.
+  // Whether everything fits registers, or the code walks along contiguous rows, or down columns.
   bool writes_lines(int64_t outer, int64_t n, int64_t inner) const {
     if (chunks_.is_short(outer * n * inner)) return true;
     return one_thread(outer * n * inner) && (inner == 1 ? chunks_.is_short(n) : n <= LaneMaths::kLongestChain);
@@ -206,7 +206,7 @@ class Survey {
   void visit_other(const plan::ProductCode& code) {
     const bool by_rows = multiplies_rows(code, request_, chunks_, p_.threads);
     for (const uint32_t s : {code.a, code.bias}) read(s);
-    // Packed, the constant is found elsewhere.
+    // A packed constant is not read from its slot.
     if (!by_rows || code.panels.columns == 0) read(code.b);
     if (by_rows && code.panels.columns == 0) uses_[code.b].address = true;
     write(code.c);
@@ -224,7 +224,7 @@ class Survey {
     for (const auto& out : code.outputs) write(out.slot);
   }
 
-  // Loops whose begin and end are a few copies; what else there is to do is left to the engine.
+  // Whether the loop's begin and end are a few copies. The engine handles other loops.
   bool begins_inline(const Loop& loop) const {
     if (!loop.step.simple || loop.step.grows || loop.masked) return false;
     auto planned = [&](uint32_t s) { return p_.slots[s].storage != Storage::kHandle; };
@@ -272,7 +272,7 @@ class Survey {
         place.kind = LocationKind::kPointer;
       }
     }
-    // States in memory change places on the back edge.
+    // The back edge swaps states that are in memory.
     for (size_t i = 0; i < p_.loops.size(); ++i) {
       if (!layout_.inline_loop[i]) continue;
       for (const auto& [in, out, bytes] : p_.loops[i].step.swaps) {

@@ -102,8 +102,9 @@ llvm::AllocaInst* LoopWriter::variable(llvm::Type* type, const char* name) {
   return at.CreateAlloca(type, nullptr, name);
 }
 
-// What a block has set it reads without a load: for each variable that two blocks set and one of them reads, LLVM walks
-// through that block, which would make compiling quadratic in the length of a body.
+// The values that the current basic block has set, which it reads without a load. Otherwise LLVM would walk through
+// each block for each variable that two blocks set and one of them reads, and compile time would be quadratic in the
+// length of a body.
 llvm::DenseMap<const llvm::AllocaInst*, LoopWriter::Value*>& LoopWriter::known() {
   if (known_in_ != b_.GetInsertBlock()) known_.clear();
   known_in_ = b_.GetInsertBlock();
@@ -150,7 +151,7 @@ void LoopWriter::open_places() {
   }
 }
 
-// States and pointers go back to where the interpreter looks for them.
+// Stores states and pointers where the interpreter looks for them.
 void LoopWriter::close_places() {
   for (const auto& [s, variable] : pointers_) {
     if (layout_.locations[s].moves) b_.CreateStore(get(variable), slot_address(s));
@@ -258,7 +259,8 @@ void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
-// The engine's counts of work and iterations, before it is called and after, and how far the loop is.
+// Stores the engine's counts of work and iterations, and the loop's position, before a call of the engine. refresh()
+// reads them after it.
 void LoopWriter::publish() {
   if (const auto iteration = iteration_.find(request_.loop); iteration != iteration_.end()) {
     b_.CreateStore(get(iteration->second), counter_address(request_.loop, offsetof(LoopCounters, iteration)));
@@ -282,7 +284,7 @@ void LoopWriter::branch_unless_zero(Value* code, Block* otherwise) {
   b_.SetInsertPoint(next);
 }
 
-// A function of the engine that returns a code.
+// Calls a function of the engine that returns a code.
 LoopWriter::Value* LoopWriter::call_host(size_t at, llvm::ArrayRef<Value*> arguments) {
   llvm::SmallVector<llvm::Type*, 6> types;
   for (const Value* argument : arguments) types.push_back(argument->getType());
@@ -335,8 +337,8 @@ void LoopWriter::go_to(Block* block) {
   if (!b_.GetInsertBlock()->getTerminator()) b_.CreateBr(block);
 }
 
-// The instruction after which it goes on behind `pc`: what a loop in blocks consists of is written with its begin, and
-// one call of the engine runs all that it does in a row.
+// The last instruction that is written together with `pc`: a loop in strips is written with its begin, and one call of
+// the engine runs a sequence of instructions.
 uint32_t LoopWriter::last_written_with(uint32_t pc) const {
   const Instruction& in = p_.code[pc];
   if (in.code == OpCode::kLoopBegin && runs_in_blocks(in.index)) return p_.loops[in.index].last - 1;
@@ -409,7 +411,7 @@ void LoopWriter::write(uint32_t pc) {
       leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
       return refresh();
     }
-    case OpCode::kPipeline:  // not in loops
+    case OpCode::kPipeline:  // never occurs in a loop
     case OpCode::kPipelineEnd:
     case OpCode::kInStrips:
     case OpCode::kEnd:
@@ -417,7 +419,7 @@ void LoopWriter::write(uint32_t pc) {
   }
 }
 
-// Rows of nodes that native code computes, and what the engine does between them.
+// Writes sequences of nodes that native code computes, and calls of the engine for the nodes between them.
 void LoopWriter::write_dynamic(uint32_t first, uint32_t end) {
   while (first < end) {
     const bool is_known = request_.dynamic.contains(first);
@@ -447,7 +449,7 @@ void LoopWriter::write_call(uint32_t pc) {
   leave_unless_zero(b_.CreateCall(type, run, {state, slots_, operands}));
 }
 
-// Counted from the start; leaves where there is no such element.
+// The index counted from the start; leaves the function if it is out of range.
 LoopWriter::Value* LoopWriter::checked_index(Value* index, int64_t size) {
   Value* count = b_.getInt64(static_cast<uint64_t>(size));
   Value* negative = b_.CreateICmpSLT(index, b_.getInt64(0));

@@ -1,5 +1,5 @@
 #pragma once
-// A loop of a program as an LLVM function: uint32_t (NativeFrame*).
+// Writes a loop of a program as an LLVM function: uint32_t (NativeFrame*).
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Module.h>
@@ -16,9 +16,9 @@ class LoopWriter final : private StepHost {
  public:
   LoopWriter(const plan::NativeRequest& request, llvm::Module& module);
   void write();
-  // What the function expects in NativeFrame::table, in order.
+  // The entries that the function expects in NativeFrame::table, in order.
   std::vector<plan::NativeRef> take_refs() { return std::move(refs_); }
-  // Whether loops of the function are marked to be unrolled.
+  // Whether loops of the function are marked for unrolling.
   bool unrolls() const { return unrolls_; }
 
  private:
@@ -35,7 +35,7 @@ class LoopWriter final : private StepHost {
   llvm::AllocaInst* variable(llvm::Type* type, const char* name);
   Value* get(llvm::AllocaInst* variable);
   void set(llvm::AllocaInst* variable, Value* value);
-  // The variables whose values the block that is being written knows.
+  // The variables whose values are known in the current basic block.
   llvm::DenseMap<const llvm::AllocaInst*, Value*>& known();
 
   // --- places
@@ -149,15 +149,15 @@ class LoopWriter final : private StepHost {
   llvm::AllocaInst* units_ = nullptr;
   llvm::AllocaInst* total_iterations_ = nullptr;
   Block* exit_ = nullptr;
-  uint32_t pc_ = 0;                                               // the instruction being written
-  std::map<uint32_t, std::vector<llvm::AllocaInst*>> registers_;  // by slot: one for each chunk
+  uint32_t pc_ = 0;                                               // the current instruction
+  std::map<uint32_t, std::vector<llvm::AllocaInst*>> registers_;  // by slot: a variable for each vector
   std::map<uint32_t, llvm::AllocaInst*> pointers_;                // by slot
   std::map<uint32_t, llvm::AllocaInst*> iteration_, iterations_;  // by loop
-  std::map<uint32_t, Block*> blocks_;                             // by instruction that is jumped to
+  std::map<uint32_t, Block*> blocks_;                             // by instruction that is the target of a jump
   llvm::DenseMap<const llvm::AllocaInst*, Value*> known_;
   const Block* known_in_ = nullptr;
-  std::map<std::tuple<StepKind, llvm::Type*, size_t>, llvm::Function*> step_functions_;  // by lanes and vectors
-  std::vector<std::pair<uint32_t, uint32_t>> users_;  // by slot, the first and the last; empty until somebody asks
+  std::map<std::tuple<StepKind, llvm::Type*, size_t>, llvm::Function*> step_functions_;  // also by lanes and vectors
+  std::vector<std::pair<uint32_t, uint32_t>> users_;  // by slot: its first and last user; empty until needed
   std::vector<plan::NativeRef> refs_;
   bool unrolls_ = false;
 };

@@ -1,7 +1,7 @@
-// What LoopWriter writes for loops: begin, the back edge (plan/back_edge.h), end. Limits are looked at when as much
-// work was counted as the interpreter counts, but after every iteration, which costs a subtraction in registers: the
-// interpreter has iterations granted ahead instead (run/loop_runner.cc). NativeLoops and LoopRunner among the tests
-// hold both to the same iterations.
+// Loops in LoopWriter: begin, the back edge (plan/back_edge.h), end. Native code counts as much work as the interpreter
+// between two checks of limits, but checks after every iteration, which costs a subtraction in registers. The
+// interpreter instead grants a number of iterations in advance (run/loop_runner.cc). The tests NativeLoops and
+// Iterations check that both make the same iterations.
 #include <llvm/IR/MDBuilder.h>
 
 #include <cstddef>
@@ -17,8 +17,8 @@ using plan::LoopCounters;
 using plan::NativeHost;
 using plan::OpCode;
 
-// Loops inside that run all of their iterations, and are done long before limits are looked at, are counted as they
-// begin.
+// Whether an inner loop is counted as it begins: it runs all of its iterations, and ends long before limits are
+// checked.
 bool LoopWriter::counts_at_once(uint32_t index) const {
   constexpr int64_t kMostUnits = plan::kPollUnits / 8;
   const Loop& loop = p_.loops[index];
@@ -43,7 +43,8 @@ void LoopWriter::count_iterations(const Loop& loop, int64_t iterations) {
   b_.SetInsertPoint(next);
 }
 
-// A few operations on a vector at most, so that what goes on around them takes as long as they do.
+// Whether the body is a few operations on at most one vector, so that the loop's own instructions take as long as they
+// do.
 bool LoopWriter::is_tiny(const Loop& loop) const {
   constexpr size_t kMostSteps = 16;
   size_t steps = 0;
@@ -58,7 +59,7 @@ bool LoopWriter::is_tiny(const Loop& loop) const {
   return steps <= kMostSteps;
 }
 
-// Asks for four iterations between two branches.
+// Asks LLVM to unroll four iterations.
 void LoopWriter::unroll(llvm::BranchInst* back) {
   llvm::LLVMContext& context = b_.getContext();
   auto* four = llvm::ConstantAsMetadata::get(b_.getInt32(4));
@@ -84,7 +85,7 @@ void LoopWriter::write_begin(uint32_t pc) {
   b_.SetInsertPoint(body);
 }
 
-// Kernels may compute along what is behind a state in memory.
+// Clears the memory behind a state, since kernels may compute on it too.
 void LoopWriter::clear_behind(uint32_t s, size_t bytes) {
   const size_t behind = p_.slots[s].bytes - bytes;
   if (layout_.locations[s].kind == LocationKind::kRegister || behind == 0) return;
@@ -123,7 +124,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
   if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, b_.getInt64(0));
 }
 
-// The back edge. States that are not in memory on both sides are copied.
+// The back edge. A state that is not in memory on both sides is copied.
 struct LoopWriter::BackEdge {
   LoopWriter& w;
   llvm::AllocaInst* iteration;
@@ -144,7 +145,7 @@ struct LoopWriter::BackEdge {
   void advance(const plan::LoopStep::Advance& pointer) {
     w.set_pointer(pointer.slot, w.offset(w.pointer(pointer.slot), pointer.stride));
   }
-  // Its number is stored where another iteration begins.
+  // The counter's slot is written when the next iteration begins.
   void count(uint32_t) { w.set(iteration, w.b_.CreateAdd(w.get(iteration), w.b_.getInt64(1))); }
 };
 
@@ -195,7 +196,7 @@ void LoopWriter::write_next(uint32_t pc) {
   if (!outer) b_.SetInsertPoint(done);
 }
 
-// For people who ask how many iterations a loop inside has made.
+// Counts the iterations of an inner loop for reports.
 void LoopWriter::count_end(uint32_t index) {
   const auto add = [&](size_t at, Value* more) {
     Value* const address = counter_address(index, at);

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-// These take the place of the C library's within this shared object, and within it only.
+// These replace the C library's functions within this shared object only.
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the names are the C library's
 extern "C" {
 [[gnu::visibility("hidden")]] void* malloc(size_t bytes) noexcept;
@@ -25,18 +25,18 @@ namespace treadle::jit {
 
 namespace {
 
-// What this thread's run_guarded() goes back to.
+// The point to which this thread's run_guarded() returns.
 thread_local std::jmp_buf* way_out = nullptr;
 
 constinit std::atomic<bool> is_broken_off = false;
 char reason[256] = {};
 
-// Whoever loads the object has no way of being told that a constructor has no memory, so there is some for them. They
-// ask for less than half of it. Nothing in it is given back.
+// A constructor that runs while the object is loaded cannot report a lack of memory, so constructors get memory from
+// this pool. They need less than half of it. It is never freed.
 constinit bool is_loaded = false;
 alignas(std::max_align_t) constinit std::byte pool[size_t{1} << 20] = {};
 constinit size_t pool_used = 0;
-constexpr size_t kHead = sizeof(std::max_align_t);  // in front of each piece: its size
+constexpr size_t kHead = sizeof(std::max_align_t);  // in front of each piece, for its size
 
 bool is_in_pool(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(pool) < sizeof pool;
@@ -57,14 +57,14 @@ void* take_from_pool(size_t bytes, size_t alignment) {
   return taken;
 }
 
-// There is no memory.
+// The result if there is no memory.
 void* instead(size_t bytes, size_t alignment = 1) {
   if (!is_loaded) return take_from_pool(bytes, alignment);
   if (way_out) break_off("there is no memory to compile it");
   return nullptr;
 }
 
-// The function of this name that everybody else calls.
+// The process-wide function of this name.
 template <class Function>
 Function* everybodys(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -75,7 +75,7 @@ Function* everybodys(const char* name) {
 bool run_guarded(void (*work)(void*), void* data) {
   std::jmp_buf here;
   way_out = &here;
-  // NOLINTNEXTLINE(cert-err52-cpp): what is skipped is not to be destroyed
+  // NOLINTNEXTLINE(cert-err52-cpp): the skipped objects must not be destroyed
   const bool done = setjmp(here) == 0;
   if (done) work(data);
   way_out = nullptr;
@@ -119,7 +119,7 @@ void* calloc(size_t count, size_t bytes) noexcept {
   void* memory = theirs(count, bytes);
   size_t all = 0;
   if (memory || __builtin_mul_overflow(count, bytes, &all)) return memory;
-  return instead(all);  // the pool begins as zeros, and is handed out once
+  return instead(all);  // the pool is zero and used only once
 }
 
 void* realloc(void* old, size_t bytes) noexcept {

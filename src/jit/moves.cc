@@ -6,7 +6,7 @@ namespace treadle::jit {
 
 namespace {
 
-// Where a vector of a result begins: at an element of an input.
+// The element of an input at which a vector of a result begins.
 struct Run {
   size_t input = 0;
   int64_t first = 0;
@@ -29,7 +29,7 @@ bool is_filled(const Region& region) {
          std::ranges::all_of(region.in_strides, [](int64_t stride) { return stride == 0; });
 }
 
-// Without sizes of 1, and with neighbours that are walked as one merged.
+// Leaves out sizes of 1, and merges neighbouring dimensions that one stride walks through.
 Region merged(const Region& from) {
   Region to = from;
   to.dims.clear(), to.in_strides.clear(), to.out_strides.clear();
@@ -85,7 +85,7 @@ bool moves_regions(const plan::MoveCode& code) {
   return !code.regions.empty() && code.regions.size() <= kMostRegions && std::ranges::all_of(code.regions, is_simple);
 }
 
-// Dimension d and those behind it, from elements `in` and `out` on.
+// Writes dimension d and the dimensions inside it, from elements `in` and `out` on.
 void LoopWriter::write_region(const plan::MoveCode& code, const plan::MoveCode::Region& region, size_t d, Value* in,
                               Value* out) {
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
@@ -110,7 +110,7 @@ void LoopWriter::write_region(const plan::MoveCode& code, const plan::MoveCode::
   if (rest > 0) copy(rest, moved(in, number(turns), in_stride * some), moved(out, number(turns), some));
 }
 
-// The element that is everywhere.
+// The element that fills the region.
 LoopWriter::Value* LoopWriter::filler(const plan::MoveCode& code, const plan::MoveCode::Region& region) {
   if (region.from != plan::kNoSlot) return element(region.from, code.type, region.in_start);
   llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
@@ -143,7 +143,7 @@ void LoopWriter::write_other(const plan::MoveCode& code) {
     }
     return;
   }
-  // Operands, then constants, each from a whole vector on.
+  // Operands, then constants; each begins with a whole vector.
   Lanes all{element_ir_type(b_.getContext(), code.type), 0, {}};
   Numbers places;
   auto append = [&](const Lanes& flat) {

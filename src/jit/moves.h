@@ -5,11 +5,11 @@
 
 namespace treadle::jit {
 
-// Whether every vector of the results is a run of neighbours in one of the operands, and there are not many.
+// Whether every vector of the results is contiguous in one of the operands, and there are few vectors.
 bool moves_vectors(const plan::MoveCode& code, const Chunks& chunks);
-// Whether all of it fits a few vectors.
+// Whether all elements fit a few vectors.
 bool fits_vectors(const plan::MoveCode& code, const Chunks& chunks);
-// Whether it is a few copies or fills of neighbours, which loops do as fast as a kernel.
+// Whether the move is a few copies or fills of contiguous elements; loops do these as fast as a kernel.
 bool moves_regions(const plan::MoveCode& code);
 
 }  // namespace treadle::jit

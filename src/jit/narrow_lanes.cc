@@ -18,7 +18,7 @@ Value* low_half(Words x) {
   return ir().CreateTrunc(x.v, lanes_of(ir().getInt16Ty(), IrScope::current().lanes));
 }
 
-// --- float16: formats::decode and formats::encode, for processors that have no instruction for it
+// --- float16: formats::decode and formats::encode, for processors without instructions for it
 
 constexpr uint32_t kSignBit = 0x80000000u, kFloatInfinity = 0x7f800000u;
 
@@ -69,7 +69,7 @@ Value* from_half(Value* half) {
   return extend(typed, lanes_type<float>());
 }
 
-// The fence keeps LLVM from computing in float16, where a NaN that is only passed on would not become a quiet one.
+// The fence keeps LLVM from computing in float16, where a NaN that only passes through would not become quiet.
 Value* to_half(Value* x) {
   if (!IrScope::current().converts_halves) return encoded(x);
   const unsigned lanes = IrScope::current().lanes;
@@ -92,7 +92,7 @@ Value* to_bfloat16(Value* x) {
 
 }  // namespace
 
-// The fence keeps LLVM from comparing in the narrower type, where choosing by such a comparison loses the sign of -0.
+// The fence keeps LLVM from comparing in the narrower type, where a selection by that comparison loses the sign of -0.
 Value* extend(Value* x, llvm::Type* to) {
   return fenced(ir().CreateFPExt(x, to));
 }

@@ -9,7 +9,7 @@ namespace {
 using plan::ElementwiseCode;
 using Broadcast = ElementwiseCode::Broadcast;
 
-// How far apart elements are that neighbour each other in a dimension, for every boundary between dimensions.
+// For every boundary between dimensions, the distance in elements between neighbours in the outer dimension.
 void add_boundaries(const Dims& dims, std::vector<int64_t>& boundaries) {
   int64_t elements = 1;
   for (size_t d = dims.size(); d-- > 0;) {
@@ -18,7 +18,7 @@ void add_boundaries(const Dims& dims, std::vector<int64_t>& boundaries) {
   }
 }
 
-// The stride of an input along the dimension that begins at elements `boundary` apart.
+// The stride of an input along the dimension whose neighbours are `boundary` elements apart.
 int64_t stride_at(const ElementwiseCode::Input& input, int64_t boundary) {
   if (input.broadcast == Broadcast::kDense) return boundary;
   if (input.broadcast == Broadcast::kScalar) return 0;
@@ -72,7 +72,7 @@ void cut(Nest& nest, int64_t most) {
   if (nest.split == 0) return;
   const int64_t size = nest.sizes[nest.split - 1], largest = std::min(most / inner, size);
   nest.step = largest;
-  if (inner == 1) return;  // vectors and a rest
+  if (inner == 1) return;  // whole vectors and a rest
   for (int64_t step = largest; step > largest / 2; --step) {
     if (size % step != 0) continue;
     nest.step = step;

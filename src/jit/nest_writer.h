@@ -7,19 +7,19 @@ namespace treadle::jit {
 
 class LoopWriter::NestWriter {
  public:
-  // How far the inputs are, in elements, then the result.
+  // The positions in the inputs, in elements, then in the result.
   using Places = std::vector<Value*>;
-  // What is done with the results of a tile: the values of all inputs, then those of all steps.
+  // Consumes the results of a tile: the values of all inputs, then the values of all steps.
   using Sink = std::function<void(const Places&, const std::vector<Lanes>&)>;
 
   NestWriter(LoopWriter& writer, const plan::ElementwiseCode& code, Nest nest);
   void write(const Sink& sink);
-  // The results go to the outputs.
+  // Stores the results to the outputs.
   void store(const Places& at, const std::vector<Lanes>& values);
 
-  // For walks of one's own: what no loop changes is read, and the walk is at the first element.
+  // For callers with their own loops: reads the values that no loop changes, and starts at the first element.
   Places begin();
-  // Places after `turns` turns of `step` along dimension d.
+  // The positions after `turns` times `step` along dimension d.
   Places moved(const Places& at, size_t d, int64_t step, Value* turns);
   std::vector<Lanes> values(int64_t rows, const Places& at);
   const Nest& nest() const { return nest_; }

@@ -16,7 +16,7 @@ using llvm::object::ELFSymbolRef;
 using llvm::object::RelocationRef;
 using llvm::object::SectionRef;
 
-// jmp *[rip + 0], and the eight bytes that it reads.
+// jmp *[rip + 0], followed by the eight bytes that it reads.
 constexpr unsigned char kStub[] = {0xff, 0x25, 0, 0, 0, 0, 0x90, 0x90, 0, 0, 0, 0, 0, 0, 0, 0};
 constexpr size_t kStubAddress = 8;
 
@@ -82,7 +82,7 @@ class Linker {
     return true;
   }
 
-  // Of a symbol in a section that was placed, or of the stub that leads to a function outside.
+  // The address of a symbol in a placed section, or of the stub for an external function.
   bool address(const ELFSymbolRef& symbol, size_t& at) {
     const auto section = value_of(symbol.getSection());
     if (!section) return refuse("a symbol without a section");
@@ -128,7 +128,7 @@ class Linker {
   plan::NativeBlob& blob_;
   std::string& why_;
   std::map<uint64_t, size_t> offsets_;   // by section
-  std::map<std::string, size_t> stubs_;  // by function outside
+  std::map<std::string, size_t> stubs_;  // by external function
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// From an object file in memory to a blob: sections laid out one behind the other, references among them resolved.
+// Turns an object file in memory into a blob: lays sections out one after the other, and resolves the references
+// between them.
 
 #include <llvm/ADT/StringRef.h>
 
@@ -9,7 +10,7 @@
 
 namespace treadle::jit {
 
-// `entry`: name of the function. False: `why` names what cannot be resolved.
+// `entry`: name of the function. False: `why` names the symbol that cannot be resolved.
 bool link_object(llvm::StringRef object, llvm::StringRef entry, plan::NativeBlob& blob, std::string& why);
 
 }  // namespace treadle::jit

@@ -1,4 +1,4 @@
-// What LoopWriter writes for instructions that compute: a few elements in registers, more of them tile by tile.
+// Instructions that compute in LoopWriter: a few elements in registers, more elements tile by tile.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -23,7 +23,7 @@ unsigned lanes_in(llvm::Type* type) {
   return vector ? vector->getNumElements() : 1;
 }
 
-// Whether `numbers` are one element, or neighbours.
+// Whether `numbers` are all the same element (is_splat), or consecutive elements (is_run).
 bool is_splat(std::span<const int64_t> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
 }
@@ -54,7 +54,7 @@ void LoopWriter::write_flat(uint32_t s, ElementType type, const Lanes& flat) {
   for (size_t c = 0; c < flat.vectors.size(); ++c) store_chunk(s, type, flat.count, c, flat.vectors[c]);
 }
 
-// Elements by their numbers from `from` on. What is needed of a short stretch is read once and permuted.
+// Loads elements by their numbers, counted from `from`. Elements within a short stretch are loaded once and permuted.
 Lanes LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
   Lanes flat{element_ir_type(b_.getContext(), type), count, {}};
@@ -102,13 +102,13 @@ void LoopWriter::store_flat(Value* to, ElementType type, const Lanes& flat) {
   }
 }
 
-// fn(i) for i = 0, ..., count - 1 as a loop of the function; none for a single turn.
+// Calls fn(i) for i = 0, ..., count - 1, as a loop of the function; without a loop for a single call.
 void LoopWriter::count_to(int64_t count, const std::function<void(Value*)>& fn) {
   if (count == 1) return fn(b_.getInt64(0));
   if (count > 1) count_up_to(b_.getInt64(static_cast<uint64_t>(count)), fn);
 }
 
-// The same where the function finds the count, which is 1 at least.
+// The same for a count that is known at run time, at least 1.
 void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn) {
   auto* index = variable(b_.getInt64Ty(), "i");
   set(index, b_.getInt64(0));
@@ -124,11 +124,12 @@ void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
 
-// The results of all steps; step by step over all vectors, whose operations do not wait for each other.
+// The results of all steps. Each step is written for all vectors, whose operations do not wait for each other, before
+// the next step.
 std::vector<Lanes> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Lanes> values, int64_t count) {
   for (const ElementwiseCode::Step& step : code.steps) {
     Lanes result{element_ir_type(b_.getContext(), step.to), count, {}};
-    std::vector<std::vector<Value*>> arguments;  // of each vector
+    std::vector<std::vector<Value*>> arguments;  // by vector
     for (size_t c = 0; c < chunks_.size(count); ++c) {
       auto& of_vector = arguments.emplace_back();
       for (size_t i = 0; i < step.argument_count; ++i) of_vector.push_back(values[step.arguments[i]].vectors[c]);
@@ -148,7 +149,7 @@ LoopWriter::Value* LoopWriter::step_of(const ElementwiseCode::Step& step, llvm::
   return write_step(step, arguments, *this);
 }
 
-// Some vectors at a time, and those of the same length.
+// Calls the step's function for several vectors of the same length at a time.
 std::vector<LoopWriter::Value*> LoopWriter::call_step(const ElementwiseCode::Step& step,
                                                       const std::vector<std::vector<Value*>>& arguments) {
   std::vector<Value*> results;
@@ -172,7 +173,7 @@ std::vector<LoopWriter::Value*> LoopWriter::call_step(const ElementwiseCode::Ste
   return results;
 }
 
-// A function of the step's arguments for one vector after the other; it returns all results.
+// A function that applies the step to several vectors of arguments, and returns all results.
 llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
                                           size_t vectors) {
   llvm::Function*& function = step_functions_[{StepKind(step), arguments[0]->getType(), vectors}];
@@ -201,7 +202,7 @@ llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llv
   return function;
 }
 
-// Everything is read before anything is written: an output may be the place of an input.
+// All inputs are read before any output is written, because an output may share the memory of an input.
 void LoopWriter::write_short(const ElementwiseCode& code) {
   std::vector<Lanes> values;
   for (const ElementwiseCode::Input& in : code.inputs) {
@@ -311,8 +312,8 @@ void LoopWriter::NestWriter::store(const Places& at, const std::vector<Lanes>& v
   }
 }
 
-// In tiles of so many vectors. Values that lie in registers from one instruction to the next have as many lanes as
-// those of 32 bits; where nothing but bytes comes from memory and goes there, vectors are as wide as bytes allow.
+// Writes tiles of `vectors` vectors. Values in registers between instructions have as many lanes as 32-bit values; if
+// all inputs and outputs in memory are bytes, vectors are as wide as bytes allow.
 void LoopWriter::write_nest(const ElementwiseCode& code, int64_t vectors) {
   const Chunks usual = chunks_;
   if (has_bytes_only(code)) chunks_.full *= sizeof(uint32_t);
@@ -371,7 +372,7 @@ void LoopWriter::write_other(const plan::ArgReductionCode& code) {
       [&](int64_t some, int64_t stride, const Lanes& from) { return maths.extreme(code, from, range(some), stride); });
 }
 
-// Some rows at a time of [rows, n].
+// Reduces [rows, n], some rows at a time.
 void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
                             const std::function<Lanes(int64_t rows, const Lanes&)>& reduce) {
   const int64_t some = std::clamp<int64_t>(4 * chunks_.full / n, 1, std::min<int64_t>(rows, chunks_.full));
@@ -386,7 +387,8 @@ void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to,
   if (rest > 0) part(rest, b_.getInt64(static_cast<uint64_t>(turns * some)));
 }
 
-// Some columns at a time of [outer, n, inner]; each row begins with a vector of its own, `stride` elements on.
+// Reduces [outer, n, inner], some columns at a time. Each row begins with a new vector, `stride` elements after the row
+// before.
 void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
                                ElementType to_type,
                                const std::function<Lanes(int64_t columns, int64_t stride, const Lanes&)>& reduce) {

@@ -1,5 +1,5 @@
-// What the C++ library inside libtreadle_jit.so draws random numbers by. The system's own function of this name came
-// with glibc 2.36, and the object is to load with older ones.
+// The source of random numbers for the C++ library inside libtreadle_jit.so. The system has a function of this name
+// only since glibc 2.36; the object must also load with older ones.
 
 #include <unistd.h>
 

@@ -11,14 +11,14 @@ int64_t width_of(ElementType type) {
   return static_cast<int64_t>(byte_width(compute_type(type)));
 }
 
-// Vectors of sums that are added to at a time: enough for each addition to have ended before the next, few enough to
-// leave registers for what is added.
+// The number of vectors of sums that are added to at a time: enough for each addition to end before the next one to the
+// same sum, and few enough to leave registers for the operands.
 int64_t vectors_at_once(const Chunks& chunks, ElementType type) {
   const int64_t registers = chunks.full == 16 ? 16 : 8;
   return registers * 4 / width_of(type);
 }
 
-// Elements of all matrices that the loop multiplies by.
+// The number of elements of all matrices by which the loop multiplies.
 int64_t weights_of(const plan::NativeRequest& request) {
   int64_t sum = 0;
   const plan::Loop& loop = request.program->loops[request.loop];
@@ -33,8 +33,8 @@ int64_t weights_of(const plan::NativeRequest& request) {
 
 bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& request, const Chunks& chunks,
                      int threads) {
-  // A kernel reads larger matrices as fast as they come, and may share them among threads. So it does where others push
-  // this one out of the cache between two iterations.
+  // A kernel reads larger matrices at the speed of memory, and may share them among threads. The same holds if the
+  // loop's other matrices evict this one from the cache between two iterations.
   constexpr int64_t kMostElements = 1 << 16, kFewElements = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
@@ -46,7 +46,7 @@ bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& r
          (code.bias_count == 0 || s.bias_col == 0 || s.bias_col == 1);
 }
 
-// Columns [column, column + count) of the product of a row and a matrix; each is one chain over k.
+// Columns [column, column + count) of the product of a row and a matrix. Each column is one chain over k.
 Lanes LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count) {
   constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches
   const LaneMaths maths(lanes_, *this, request_.isa);
@@ -86,7 +86,7 @@ Lanes LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* mat
 void LoopWriter::write_row_product(const plan::ProductCode& code) {
   const LaneMaths maths(lanes_, *this, request_.isa);
   const kernels::GemmShape& s = code.shape;
-  // The row is read element by element, so it has to be in memory.
+  // The row must be in memory, because it is read element by element.
   Value* row = nullptr;
   if (layout_.locations[code.a].kind == LocationKind::kRegister) {
     row = stack(static_cast<size_t>(code.a_count * width_of(code.type)));

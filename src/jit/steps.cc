@@ -38,7 +38,7 @@ bool with_type(ElementType type, F f) {
   }
 }
 
-// Operations that call the C library, lane by lane or for some lanes.
+// Whether the operation calls the C library, for each lane or for some lanes.
 template <class Op, class T>
 constexpr bool uses_library() {
   if constexpr (requires { Op::kFormulaOfFloat32; }) return !std::is_same_v<T, float>;
@@ -77,7 +77,7 @@ Value* bytes_of(IrLanes<T> lanes) {
   return lanes.v;
 }
 
-// The operation by its definition; null where that calls the C library or checks integers.
+// The operation by its definition; null if the definition calls the C library or checks integers.
 template <class Op, class T, int kInputs>
 Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
   using V = IrLanes<T>;
@@ -130,8 +130,8 @@ Value* any_lane(Value* mask) {
   return mask->getType()->isVectorTy() ? ir().CreateOrReduce(mask) : mask;
 }
 
-// Division and remainders: the divisor is checked, and -1 is taken apart since the lowest number cannot be divided by
-// it.
+// Division and remainders: checks the divisor, and treats -1 separately, since the lowest number divided by it
+// overflows.
 Value* divide(const Step& step, Value* a, Value* b, StepHost& host) {
   llvm::Type* type = a->getType();
   Value* zero = llvm::ConstantInt::get(type, 0);
@@ -167,7 +167,7 @@ Value* shift(const Step& step, Value* a, Value* b) {
 
 // --- calls of row functions ---
 
-// Through memory: the row function of the kernels, over the lanes.
+// Calls the kernels' row function over the lanes, through memory.
 Value* by_row(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   auto& b = ir();
   llvm::LLVMContext& context = b.getContext();
@@ -191,7 +191,7 @@ Value* by_row(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   return b.CreateAlignedLoad(result, out, llvm::Align(1));
 }
 
-// sin, cos and tan of moderate arguments are a few instructions; what lies beyond goes through the row function.
+// sin, cos and tan of moderate arguments take a few instructions; larger arguments go through the row function.
 Value* turn(const Step& step, Value* a, StepHost& host) {
   using V = IrLanes<float>;
   auto& b = ir();
@@ -242,7 +242,7 @@ Value* float_to_uint64(Value* x) {
   return b.CreateXor(low, b.CreateSelect(flips, top, llvm::ConstantInt::get(low->getType(), 0)));
 }
 
-// Between types that are stored as they are computed with.
+// Conversions between types that are stored in their compute type.
 Value* convert_wide(const Step& step, Value* x) {
   auto& b = ir();
   llvm::Type* to = lanes_of(element_ir_type(b.getContext(), step.to), IrScope::current().lanes);
@@ -344,7 +344,7 @@ bool knows_step(const Step& step) {
 
 namespace {
 
-// Of a type that is stored as it is computed with.
+// An operation on a type that is stored in its compute type.
 Value* write_operation(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   switch (step.op) {
     case ElementwiseOp::kSin:

@@ -66,7 +66,7 @@ Lanes LaneBuilder::map(std::initializer_list<const Lanes*> arguments, const Fn& 
 }
 
 Lanes LaneBuilder::join(const Lanes& a, const Lanes& b) const {
-  // Whole vectors of `a` stay as they are; behind them every element finds its place.
+  // Whole vectors of `a` stay as they are; the elements behind them are permuted.
   Lanes both{a.scalar, 0, a.vectors};
   both.vectors.insert(both.vectors.end(), b.vectors.begin(), b.vectors.end());
   const auto first = static_cast<int64_t>(a.vectors.size()) * chunks_.full;
@@ -96,7 +96,7 @@ Value* LaneBuilder::widened(Value* vector) const {
   return b_.CreateShuffleVector(vector, mask);
 }
 
-// The elements of one vector where they are wanted; other lanes are of no consequence.
+// Moves the elements of one vector to their positions in the result; other lanes may hold anything.
 Value* LaneBuilder::placed(const Lanes& from, size_t chunk, std::span<const int64_t> numbers) const {
   llvm::SmallVector<int, 16> mask;
   bool same = true;

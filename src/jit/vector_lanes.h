@@ -1,6 +1,6 @@
 #pragma once
-// A few elements in vectors, and picking any of them by their numbers: broadcasting, transposing, slicing and the
-// steps of reductions are all lists of numbers, known when code is written. LLVM makes permutations of them.
+// A few elements in vectors, and picking any of them by their numbers. Broadcasts, transposes, slices and the steps of
+// reductions are all lists of numbers that are known when code is written. LLVM turns them into permutations.
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -22,7 +22,7 @@ struct Lanes {
 
 using Numbers = std::vector<int64_t>;
 
-// Numbers [first, first + count), `step` apart.
+// The numbers first, first + step, ...; `count` of them.
 Numbers range(int64_t count, int64_t first = 0, int64_t step = 1);
 
 class LaneBuilder {
@@ -32,15 +32,15 @@ class LaneBuilder {
   const Chunks& chunks() const { return chunks_; }
   llvm::IRBuilder<>& ir() const { return b_; }
   llvm::Value* element(const Lanes& from, int64_t number) const;
-  // Element i of the result is element numbers[i] of `from`; below 0: of no consequence.
+  // Element i of the result is element numbers[i] of `from`; below 0: anything.
   Lanes pick(const Lanes& from, std::span<const int64_t> numbers) const;
   Lanes splat(llvm::Value* scalar, int64_t count) const;
-  // One scalar for each element.
+  // One element from each scalar.
   Lanes of(llvm::ArrayRef<llvm::Value*> elements) const;
-  // fn(vectors, one of each argument, lanes) for each place; arguments are of one length.
+  // Calls fn(one vector of each argument, lanes) for each vector; all arguments have the same length.
   using Fn = std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>, unsigned lanes)>;
   Lanes map(std::initializer_list<const Lanes*> arguments, const Fn& fn) const;
-  // The elements of both, one after the other.
+  // The elements of `a` followed by those of `b`.
   Lanes join(const Lanes& a, const Lanes& b) const;
 
  private:
