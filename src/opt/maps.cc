@@ -17,11 +17,9 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kLeastIterations = 4;            // fewer do not pay
-constexpr int64_t kMaxBetween = int64_t{1} << 20;  // elements of one value over all iterations, beside elementwise
-                                                   // nodes
-constexpr int64_t kMaxOfUnknown = int64_t{1}
-                                  << 11;  // elements of one value in one iteration, if iterations are unknown
+constexpr int64_t kLeastIterations = 4;              // fewer do not pay
+constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of a value over all iterations, if not all elementwise
+constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of a value in one iteration, if uncounted
 
 class Mapper {
  public:

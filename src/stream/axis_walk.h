@@ -1,6 +1,6 @@
 #pragma once
-// A walk over a graph that follows one axis of an input through nodes and branches, as far as the operators say where
-// the axis goes.
+// A walk over a graph that follows one axis of an input through nodes and branches, as far as operators state where the
+// axis goes.
 
 #include <algorithm>
 
@@ -24,16 +24,16 @@ class AxisWalk {
   }
 
  protected:
-  // A node that reads a value along the axis, in a body of its own too; no If. Says where the axis goes.
+  // Handles a node that reads a value along the axis, in its body too; never an If. Has to record where the axis goes.
   virtual void pass(const ir::Node& node) = 0;
-  // Result `to` is what was made of `from`.
+  // Result `to` was made of `from`.
   virtual void hand_on(const ir::Value* to, const ir::Value* from) { give(to, axis_of(from)); }
 
   bool runs_along(const ir::Value* v) const { return v && axes_.contains(v); }
   void give(const ir::Value* to, int64_t axis) {
     if (to && axis != kNoAxis) axes_[to] = axis;
   }
-  // As the operator's own rule says; nowhere where it has none.
+  // Follows the axis by the operator's rule. Loses it if the operator has none.
   void carry(const ir::Node& node) {
     const bool keeps_rank = node.op->over_time == TimeRule::kSlice || node.op->over_time == TimeRule::kPad;
     if (keeps_rank && runs_along(node.inputs[0])) return give(node.outputs[0], axis_of(node.inputs[0]));

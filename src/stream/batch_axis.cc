@@ -51,7 +51,7 @@ class BatchWalk {
   }
 
  private:
-  // The axis whose size is the batch's; an error when a size only follows from it, or several do.
+  // The axis whose size is the batch's. Error if a size only depends on the batch, or if several axes have it.
   static Result<int64_t> batch_of(const ir::Value& v) {
     int64_t axis = kNoAxis;
     for (size_t i = 0; i < v.type.shape.size(); ++i) {
@@ -91,7 +91,7 @@ class BatchWalk {
     return {};
   }
 
-  // Whether the contents, integers, are known not to depend on the batch.
+  // Whether the contents, integers, certainly do not depend on the batch.
   bool is_free(const ir::Value& v) const {
     if (inference_.constant(&v)) return true;
     const Shape* symbols = inference_.symbols(&v);
@@ -99,7 +99,7 @@ class BatchWalk {
            std::none_of(symbols->begin(), symbols->end(), [](const Dim& d) { return d.is_unknown() || is_batch(d); });
   }
 
-  // Sizes may say what shape a result has, but take no part in computing it.
+  // A size may be the shape of a result, but the node must not compute with it.
   Status check_lengths(const ir::Node& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!lengths_.contains(node.inputs[i])) continue;
@@ -114,7 +114,7 @@ class BatchWalk {
     return {};
   }
 
-  // Types must say the same as the rules do. What is made for a whole batch has entries that are alike.
+  // Types must agree with the rules. A value made for a whole batch has equal entries.
   Status check_output(const ir::Node& node, const ir::Value& v, bool of_lengths) {
     TREADLE_ASSIGN(const int64_t axis, batch_of(v));
     const auto it = axes_.find(&v);

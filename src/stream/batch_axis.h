@@ -1,6 +1,6 @@
 #pragma once
 // Finds the batch axis of every input and output of a graph. Entries along the batch axis do not depend on each other,
-// so one run over several entries gives what several runs over one entry each give.
+// so one run over several entries gives the results of a run for each entry.
 
 #include <vector>
 
@@ -9,15 +9,15 @@
 
 namespace treadle::stream {
 
-// Of the size of the batch, in the types of inputs.
+// The symbol of the batch's size in the types of inputs.
 inline constexpr std::string_view kBatchSymbol = "entries of the batch";
 
 struct BatchAxes {
-  std::vector<int64_t> inputs, outputs;  // parallel to the graph's; kNoAxis: the same for all entries
+  std::vector<int64_t> inputs, outputs;  // parallel to the graph's; kNoAxis: all entries have the same value
 };
 
-// Inputs have kBatchSymbol as the size of the axis where they have the batch. Leaves types in the graph. Errors:
-// kInvalidArgument says which node mixes entries.
+// An input with a batch must have kBatchSymbol as the size of that axis. Leaves types in the graph. Errors:
+// kInvalidArgument names the node that mixes entries.
 Result<BatchAxes> find_batch_axes(ir::Graph& graph);
 
 }  // namespace treadle::stream

@@ -24,7 +24,7 @@ class EdgeWalk : public AxisWalk {
   std::string found;
 
  private:
-  // Everything that is computed with a state.
+  // Marks every value that is computed from a state.
   void follow_states(const ir::Region& region) {
     for (const auto& node : region.nodes) {
       for (const auto& body : node->regions) follow_states(*body);
@@ -39,7 +39,7 @@ class EdgeWalk : public AxisWalk {
     }
   }
 
-  // Windows use up the positions of the block before; what they make needs such positions of its own.
+  // Windows use up the positions of the block before, so windows over their results need such positions as well.
   void pass(const ir::Node& node) override {
     if (!found.empty()) return;
     bool carried = false;
@@ -56,7 +56,7 @@ class EdgeWalk : public AxisWalk {
     if (carried_.contains(from)) carried_.insert(to);
   }
 
-  // Something is joined to the signal; whether it is of the block before.
+  // Follows a Concat with the signal; returns whether the other operand comes from the block before.
   bool join(const ir::Node& node) {
     const auto in =
         std::find_if(node.inputs.begin(), node.inputs.end(), [&](const ir::Value* v) { return runs_along(v); });

@@ -1,5 +1,5 @@
-// The walk (stream/time_walk.h) is made once to count frames, which gives the places where blocks begin and end, then
-// once for each phase. A walk asks for states in the same order in every phase.
+// The walk (stream/time_walk.h) runs once to count frames, from which the ends of blocks follow, then once for each
+// phase. A walk asks for states in the same order in every phase.
 #include "stream/block_graphs.h"
 
 #include "opt/passes.h"

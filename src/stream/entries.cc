@@ -8,8 +8,8 @@ namespace treadle::entries {
 
 namespace {
 
-// Calls fn(tensor of each, axis of its batch) for all that has entries. A state that is still its first zeros has none:
-// its size follows from the samples of its first run.
+// Calls fn(tensor of each, axis of its batch) for every value with entries. A state that still has its initial zeros
+// has none: its size depends on the samples of its first run.
 template <class Fn, class... Of>
 void for_each_value(const PooledModel& model, const Carried& shape, Fn fn, Of&... carried) {
   for (size_t i = 0; i < shape.states.size(); ++i) {
@@ -41,7 +41,7 @@ bool same_kinds(std::span<const AnyValue> a, std::span<const AnyValue> b) {
   return same;
 }
 
-// Sizes of results without frames are those of the last results, for so many entries.
+// Sets the sizes of results without frames to those of the last results, for `count` entries.
 void set_entries(const PooledModel& model, size_t count, Carried& carried) {
   for (size_t i = 0; i < carried.last_dims.size(); ++i) {
     Dims& dims = carried.last_dims[i];
@@ -86,7 +86,7 @@ Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, si
       first, made);
   TREADLE_TRY(std::move(status));
   for (size_t i = 0; i < from.size();) {
-    size_t next = i + 1;  // entries that lie one after the other are copied at once
+    size_t next = i + 1;  // contiguous entries are copied together
     while (next < from.size() && from[next].carried == from[i].carried && from[next].at == from[i].at + (next - i))
       ++next;
     put(model, from[i], next - i, made, i);

@@ -1,5 +1,5 @@
 #pragma once
-// How many frames of each timed value exist once n samples have come: an expression of n made of sums, products and
+// The number of frames of each timed value once n samples have come: an expression of n made of sums, products and
 // quotients that are rounded down.
 
 #include <cstdint>
@@ -10,37 +10,36 @@
 
 namespace treadle::stream {
 
-// Where blocks begin and end: behind first + k * hop samples.
+// The positions where blocks begin and end: after first + k * hop samples.
 struct Lattice {
-  int64_t hop = 0;  // 0: not settled yet, frames count as 0
+  int64_t hop = 0;  // 0: unknown yet; frames count as 0
   int64_t first = 0;
 };
 
-// Frames are counted twice: those that are there while the signal goes on, and those that a run over a signal of n
-// samples gives, which knows its end.
+// Counts frames in two ways: while the signal goes on, and in a run over a signal of n samples, which sees its end.
 class FrameCounts {
  public:
   explicit FrameCounts(Lattice lattice = {});
 
   static constexpr int kSamples = 0;
-  // floor((of + add) * mul / div); `whole_add` takes the place of `add` in a whole run.
+  // floor((of + add) * mul / div); in a whole run, `whole_add` replaces `add`.
   int scaled(int of, int64_t add, int64_t whole_add, int64_t mul = 1, int64_t div = 1);
-  // The fewest of several that have the same number of frames in a whole run.
+  // The least of several counts that are equal in a whole run.
   int least(const std::vector<int>& of);
-  // There must be at least `frames` in the first block; one otherwise.
+  // The first block must have at least `frames` frames; otherwise at least one.
   void need(int count, int64_t frames) { needs_.push_back({count, frames}); }
   bool same_rate(int a, int b) const { return terms_[index(a)].rate == terms_[index(b)].rate; }
 
-  // Of the first block, and of every hop behind it. Settled counts only.
+  // Frames of the first block, and of every hop behind it. The lattice must be known.
   int64_t at_first(int count) const { return terms_[index(count)].at_first; }
   int64_t per_hop(int count) const { return terms_[index(count)].per_hop; }
-  // Whether the first block gives the frames that every other one does.
+  // Whether the first block gives as many frames as every other block.
   bool first_is_like_others() const;
   // Samples by which frames come later than in a whole run.
   int64_t delay(int count) const;
 
-  // The shortest hop that gives a whole number of frames everywhere, and the shortest first block that gives at least
-  // one frame, and those needed. Error kLimit when there are none of reasonable size.
+  // The shortest hop for which every value has a whole number of frames, and the shortest first block in which every
+  // value has at least one frame, or the needed number. Error kLimit if these are unreasonably large.
   Result<Lattice> settle() const;
 
  private:

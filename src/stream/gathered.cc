@@ -58,7 +58,7 @@ const Dims* Gathered::row_dims() const {
   return row.is_tensor() ? &row.tensor().dims() : nullptr;
 }
 
-// Of the row, what belongs to new samples.
+// The part of the row that belongs to new samples.
 Result<Gathered::Part> Gathered::new_part() const {
   const Tensor& row = row_at_->tensor();
   if (row.rank() <= rule_.axis) {
@@ -99,7 +99,7 @@ Status Gathered::take() {
   return {};
 }
 
-// Copies the row to where it belongs in the result; false where it is not like the first one.
+// Copies the row to its position in the result; false if its sizes differ from the first row's.
 Result<bool> Gathered::put(const Part& part) {
   const Tensor& row = row_.tensor();
   const auto count = static_cast<int64_t>(count_), at = static_cast<int64_t>(made_) - 1;
@@ -122,7 +122,7 @@ Result<bool> Gathered::put(const Part& part) {
   return true;
 }
 
-// The row that has just come is the first that is not like those before.
+// Turns the rows so far into a list, because the new row is the first with other sizes.
 Status Gathered::list_what_was_put() {
   const Tensor& put = result();
   const auto count = static_cast<int64_t>(count_), rows = static_cast<int64_t>(made_) - 1;
@@ -173,7 +173,7 @@ Status Gathered::join_list(AnyValue& place) {
 
 namespace {
 
-// Rows that were stacked, or listed.
+// Splits a stacked or listed result into rows.
 Status unstack(const AnyValue& part, std::vector<AnyValue>& rows) {
   if (!part.is_tensor()) {
     const std::span<const AnyValue> elements = part.sequence().elements();
@@ -200,7 +200,7 @@ Result<AnyValue> Gathered::joined(const Rule& rule, std::vector<AnyValue> parts)
     if (status.ok()) return whole;
     if (rule.axis >= 0) return status;
   }
-  std::vector<AnyValue> rows;  // of unlike sizes
+  std::vector<AnyValue> rows;  // rows of different sizes
   for (const AnyValue& part : parts) TREADLE_TRY(unstack(part, rows));
   Type element = rows.front().type();
   if (tensors) element = Type::tensor(rows.front().tensor().type());

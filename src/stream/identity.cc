@@ -18,14 +18,14 @@ uint64_t number_of(std::string_view text) {
   return hash_name(text, kSeed);
 }
 
-// Sizes that are not known have names, which are no part of what is computed.
+// Names of unknown sizes do not count, since they do not affect the computation.
 std::string structure(const Type& type) {
   std::string text = fmt::format("{} {}", static_cast<int>(type.kind), static_cast<int>(type.element));
   for (const Dim& dim : type.shape) text += fmt::format(" {}", dim.value_or(-1));
   return text;
 }
 
-// A line for each role: what a stream's text says of it for people changes from version to version.
+// One line for each role. The stream's text for people is not used, because it changes from version to version.
 std::string text_of_roles(const StreamLayout& layout) {
   const auto outputs = layout.session->outputs();
   std::string text = fmt::format("hop {} context {} over time {}\n", layout.hop, layout.context, !!layout.over_time);
@@ -54,8 +54,8 @@ std::string text_of_bound(const StreamLayout& layout) {
   return text;
 }
 
-// Sizes of blocks, and of each state the node that has it (by what the node computes, since names are no part of it)
-// and the type.
+// Sizes of blocks, and for each state its type and its node. The node is described by its computation, because names do
+// not count.
 std::string text_of_found(const StreamLayout& layout) {
   if (!layout.over_time) return {};
   const OverTime& over_time = *layout.over_time;

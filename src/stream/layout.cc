@@ -25,7 +25,7 @@ size_t position(const Session& session, std::string_view input) {
   return static_cast<size_t>(at - inputs.begin());
 }
 
-// In the session of the layout, whose sizes have names of their own.
+// In the layout's session, where sizes have their own names.
 void find_first_sizes(StreamLayout& layout) {
   std::vector<stream::StatePair> pairs;
   for (const StreamLayout::State& s : layout.states)
@@ -94,7 +94,7 @@ class LayoutBuilder {
     return std::nullopt;
   }
 
-  // Has no role yet and must be given one.
+  // Whether the input has no role yet.
   bool is_free(const IoInfo& info) const { return std::find(taken_.begin(), taken_.end(), &info) == taken_.end(); }
 
   Status take(const IoInfo* info) {
@@ -112,7 +112,7 @@ class LayoutBuilder {
     return {};
   }
 
-  // The axis whose size has the name.
+  // The axis whose size has this name.
   static Result<int64_t> axis_named(const IoInfo& info, const std::string& symbol) {
     std::optional<int64_t> found;
     for (int64_t i = 0; i < info.type.rank(); ++i) {
@@ -205,7 +205,8 @@ class LayoutBuilder {
     }
   }
 
-  // A model that takes blocks of one size was made for them; one that takes any may have been made for whole signals.
+  // Only for models that take blocks of any size, which may be made for whole signals; a model that takes blocks of one
+  // size was made for blocks.
   void find_edges() {
     const ir::Graph& graph = session().graph();
     std::vector<const ir::Value*> states;
@@ -256,7 +257,7 @@ class LayoutBuilder {
     return {};
   }
 
-  // The only axis of open size (the first one of several is the batch), or the only one of a window's size.
+  // The only axis of open size (the first of several is the batch), or else the only axis with a window's size.
   std::optional<int64_t> find_axis(const Type& type) const {
     std::vector<int64_t> open, window;
     for (int64_t i = 0; i < type.rank(); ++i) {
@@ -270,7 +271,7 @@ class LayoutBuilder {
     return std::nullopt;
   }
 
-  // An output runs along time where one of its sizes carries the name of a timed input's length.
+  // An output runs along time if one of its sizes has the name of a timed input's length.
   int64_t output_axis(size_t index) const {
     for (const auto& [output, axis] : output_axes_) {
       if (output == index) return axis;
@@ -318,7 +319,7 @@ class LayoutBuilder {
     return {};
   }
 
-  // All results are tensors, each with one place.
+  // Whether runs may be made by position: all results are tensors, and no output is returned twice.
   bool by_position() const {
     const auto is_tensor = [&](size_t output) { return session().outputs()[output].type.is_tensor(); };
     const std::set<size_t> different(layout_->run_outputs.begin(), layout_->run_outputs.end());

@@ -1,5 +1,5 @@
 #pragma once
-// The roles that the inputs and outputs of a streamed model play, as given and as found.
+// The roles of the inputs and outputs of a streamed model, given or found.
 
 #include <memory>
 #include <string>
@@ -18,16 +18,16 @@ struct StreamLayout {
     size_t output;  // index into Session::outputs()
     AnyValue initial = {};
     bool has_initial = false;
-    std::string found = {};         // how, where it was not given
-    stream::FirstSizes first = {};  // of a tensor of known rank
-    size_t at = 0;                  // among `inputs`
+    std::string found = {};         // how it was found; empty: given
+    stream::FirstSizes first = {};  // for a tensor of known rank
+    size_t at = 0;                  // index in `inputs`
   };
   struct Timed {
     const IoInfo* input;
     int64_t axis;
     bool found = false;
-    size_t at = 0;           // among `inputs`
-    std::string edges = {};  // where the edges of blocks show (stream/block_edges.h)
+    size_t at = 0;           // index in `inputs`
+    std::string edges = {};  // where the edges of blocks show (stream/block_edges.h); may be empty
   };
   struct Output {
     size_t index;            // into Session::outputs()
@@ -38,23 +38,23 @@ struct StreamLayout {
   struct Input {
     const IoInfo* info;
     Role role = Role::kGiven;
-    size_t index = 0;  // among those of its role; none that are given
+    size_t index = 0;  // index among the inputs of its role; unused for inputs that are given with each push
   };
 
   std::shared_ptr<const Session> session;
-  std::vector<Input> inputs;                 // of the model, each in one role
+  std::vector<Input> inputs;                 // all inputs of the model; each has one role
   std::vector<const AnyValue*> bound_feeds;  // parallel to inputs; null: not bound
   int64_t hop = 0;
   int64_t context = 0;
   std::vector<State> states;
   std::vector<Timed> timed;
   std::vector<std::pair<std::string, AnyValue>> bound;
-  std::vector<const IoInfo*> given;  // with each push
+  std::vector<const IoInfo*> given;  // inputs that are given with each push
   std::vector<Output> outputs;
   std::vector<std::string> output_names;      // parallel to outputs
-  std::vector<size_t> run_outputs;            // outputs, then states: what a run is asked for
-  std::vector<size_t> block_outputs;          // over time: the same, then the states that were found
-  bool by_position = false;                   // runs may be made so (RepeatedRun) where all inputs are tensors
+  std::vector<size_t> run_outputs;            // the outputs that a run returns: outputs, then states
+  std::vector<size_t> block_outputs;          // over time: the same, then the found states
+  bool by_position = false;                   // runs with tensors only may pass inputs by position (RepeatedRun)
   std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
   StreamIdentity identity;
 
@@ -63,9 +63,9 @@ struct StreamLayout {
   // The same roles in a model made of this one, whose inputs and outputs have the same names. Errors: kInternal.
   Result<std::shared_ptr<const StreamLayout>> on(std::shared_ptr<const Session> session,
                                                  std::shared_ptr<const OverTime> over_time) const;
-  // Declared ones, then those found in a model that is streamed over time.
+  // Declared states first, then states found in a model over time.
   const std::string& state_name(size_t state) const;
-  // For people. Without `remarks`: the roles alone, not how they were found and what to look out for.
+  // Text for people. Without `remarks`: the roles only, without how they were found and what to watch.
   std::string to_string(bool remarks = true) const;
 };
 

@@ -1,4 +1,4 @@
-// A stream's roles as people read them.
+// The text of a stream's roles for people.
 #include <fmt/format.h>
 
 #include "stream/layout.h"
@@ -7,7 +7,7 @@ namespace treadle {
 
 namespace {
 
-// Lines about sizes that the model does not state, but for those that other inputs say.
+// Lines about sizes that the model leaves open, except sizes that other inputs determine.
 std::string first_sizes_text(const StreamLayout::State& state) {
   std::string text;
   for (size_t i = 0; i < state.first.why.size() && !state.has_initial; ++i) {

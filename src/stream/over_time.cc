@@ -9,18 +9,18 @@ namespace treadle {
 
 namespace {
 
-constexpr int64_t kMaxKnownElements = 64;  // of a bound input whose contents may decide something
+constexpr int64_t kMaxKnownElements = 64;  // of a bound input whose contents may decide a branch or shape
 
 using Bound = std::vector<std::pair<std::string, AnyValue>>;
 
-// How the sizes beside time are taken.
+// The treatment of sizes beside time.
 enum class Batch : uint8_t {
-  kAny,      // as the model has them
-  kOne,      // a batch of one, where the model leaves the size open
-  kEntries,  // as stream::kBatchSymbol, which entries of a batch are found by
+  kAny,      // as in the model
+  kOne,      // 1 for the first open size
+  kEntries,  // stream::kBatchSymbol, which marks the entries of a batch
 };
 
-// The model with the types of its inputs, and of what follows from them and from what is bound.
+// The model with types that follow from the types of its inputs and from bound inputs.
 class Decider {
  public:
   Decider(const Session& session, const std::vector<stream::TimedInput>& timed,
@@ -79,7 +79,7 @@ class Decider {
     return symbol.empty() ? input.name + "." + std::to_string(axis) : std::string(symbol);
   }
 
-  // What each push gives, where no input is timed.
+  // Whether each push gives the input, in a stream without timed inputs.
   bool is_given(size_t input) const {
     const ir::Value& v = *graph_.top().inputs[input];
     const bool has_default = input < graph_.input_defaults.size() && graph_.input_defaults[input].defined();
@@ -87,7 +87,8 @@ class Decider {
            std::find(carried_.begin(), carried_.end(), v.name.view()) == carried_.end();
   }
 
-  // Sizes of inputs beside time: the open ones; of entries the first open one, else the first that is 1.
+  // Names of the inputs' sizes beside time: of all open sizes; if `entries`, of the first open one, or else of the
+  // first one that is 1.
   std::vector<std::string> batch_names(bool entries) const {
     std::vector<std::string> names;
     for (size_t k = 0; k < graph_.top().inputs.size(); ++k) {
@@ -109,7 +110,7 @@ class Decider {
     return names;
   }
 
-  // A carried state whose only open size has no name.
+  // Whether this is the only open size of a carried state, and has no name.
   bool is_only_open(const ir::Value& v, size_t axis) const {
     if (std::find(carried_.begin(), carried_.end(), v.name.view()) == carried_.end()) return false;
     if (v.type.shape[axis].is_known() || !v.type.shape[axis].symbol_name().empty()) return false;
@@ -120,14 +121,14 @@ class Decider {
   const std::vector<stream::TimedInput>& timed_;
   const std::vector<std::string_view>& carried_;
   const Bound& bound_;
-  const Dim samples_;  // of each timed input
+  const Dim samples_;  // samples of each timed input
 };
 
 Dim whole_signal() {
   return Dim::symbol(stream::kSamplesSymbol);
 }
 
-// Pushes come in a few sizes, and those of one size make blocks of two where it is no whole number of hops.
+// Pushes come in a few sizes; pushes of one size make blocks of two sizes if it is no whole number of hops.
 constexpr int kExactPlans = 4;
 
 SessionOptions options_of(const Session& session) {
@@ -157,7 +158,7 @@ Result<std::shared_ptr<const OverTime>> OverTime::make(const Session& session,
   TREADLE_ASSIGN(const auto decided, decider.decide(Batch::kAny));
   auto streamed = stream::stream_over_time(*decided, timed, carried);
   if (!streamed.ok() && decider.has_open_batch()) {
-    // Some models put batch and time into one axis.
+    // Some models merge batch and time into one axis; with a batch of 1 they can be streamed.
     TREADLE_ASSIGN(const auto single, decider.decide(Batch::kOne));
     streamed = stream::stream_over_time(*single, timed, carried);
   }
@@ -192,7 +193,7 @@ Result<std::shared_ptr<const BatchedModel>> BatchedModel::make(
   TREADLE_ASSIGN(auto decided, Decider(session, timed, carried, bound, window).decide(Batch::kEntries));
   auto made = std::make_shared<BatchedModel>();
   TREADLE_ASSIGN(made->batch, stream::find_batch_axes(*decided->clone()));
-  // Sizes that inference found are those of any batch; the session finds its own.
+  // Inference found sizes for any batch; the session infers its own.
   TREADLE_ASSIGN(made->session, Session::from_graph(std::move(decided), options_of(session)));
   return std::shared_ptr<const BatchedModel>(std::move(made));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A model made into sessions that take a signal block by block (stream/block_graphs.h), for streams over time.
+// A model as sessions that take a signal block by block (stream/block_graphs.h), for streams over time.
 
 #include <memory>
 #include <string_view>
@@ -21,27 +21,28 @@ struct OverTime {
   std::vector<size_t> running;
   bool begins_with_zeros = false;
 
-  // Set by make_batched(): axes of the batch in the inputs of `steady`, by name, and in its outputs.
+  // Set by make_batched(): batch axes of the inputs of `steady`, by name, and of its outputs.
   stream::BatchAxes batch;
-  bool first_has_batch = false;  // the same axes in `start`
+  bool first_has_batch = false;  // `start` has the same axes
 
-  // `bound`: inputs that stay the same, by name. Errors: kInvalidArgument says why the model cannot be streamed.
+  // `bound`: constant inputs, by name. Errors: kInvalidArgument gives the reason why the model cannot be streamed.
   static Result<std::shared_ptr<const OverTime>> make(const Session& session,
                                                       const std::vector<stream::TimedInput>& timed,
                                                       const std::vector<std::string_view>& carried,
                                                       const std::vector<std::pair<std::string, AnyValue>>& bound);
-  // The same with a batch of any size, whose entries do not mix; `last` is not made. Errors say which node mixes them.
+  // The same for a batch of any size, whose entries must not mix; `last` is not made. Errors name the node that mixes
+  // entries.
   static Result<std::shared_ptr<const OverTime>> make_batched(
       const Session& session, const std::vector<stream::TimedInput>& timed,
       const std::vector<std::string_view>& carried, const std::vector<std::pair<std::string, AnyValue>>& bound);
 };
 
-// A model that takes the windows of several signals at once, or what each gets in a step, as entries of a batch.
+// A model that takes the windows, or the steps, of several signals as entries of a batch.
 struct BatchedModel {
   std::unique_ptr<const Session> session;
   stream::BatchAxes batch;
 
-  // `window`: samples of each timed input, where there are such.
+  // `window`: samples of each timed input, if there are timed inputs.
   static Result<std::shared_ptr<const BatchedModel>> make(const Session& session,
                                                           const std::vector<stream::TimedInput>& timed,
                                                           const std::vector<std::string_view>& carried,

@@ -44,7 +44,7 @@ Result<Stream::Pushed> StreamPool::push_batch(std::span<const int64_t> ids, std:
   return PooledPush(*this, options).batch(ids, feeds, lengths);
 }
 
-// Works on copies of the streams, which take the places of theirs when all have succeeded.
+// Pushes to copies of the streams. The copies replace the streams once all pushes have succeeded.
 Result<std::vector<Stream::Pushed>> StreamPool::push_alone(std::span<const Chunk> chunks, const RunOptions& options) {
   std::unordered_map<int64_t, Stream> pushed_to;
   std::vector<Stream::Pushed> results;
@@ -61,7 +61,7 @@ Result<std::vector<Stream::Pushed>> StreamPool::push_alone(std::span<const Chunk
     if (!pushed.ok()) return std::move(pushed).status().in(fmt::format("stream {}:", chunk.id));
     results.push_back(std::move(*pushed));
   }
-  alone_.reserve(alone_.size() + fresh);  // from here on, nothing fails
+  alone_.reserve(alone_.size() + fresh);  // nothing fails from here on
   for (auto& [id, stream] : pushed_to) {
     if (const auto it = alone_.find(id); it != alone_.end()) it->second = std::move(stream);
   }
@@ -102,7 +102,7 @@ Result<Stream> StreamPool::fork(int64_t id) const {
   for (size_t i = 0; i < member.waiting.size(); ++i) {
     const Tensor& waiting = member.waiting[i];
     const int64_t axis = first_.layout_->timed[i].axis;
-    if (!carried.tails[i].defined()) {  // the context of a stream that has not run is silence
+    if (!carried.tails[i].defined()) {  // the context of a new stream is silence
       Dims dims = waiting.dims();
       dims[static_cast<size_t>(axis)] = first_.layout_->context;
       TREADLE_ASSIGN(carried.tails[i], zeros(waiting.type(), std::move(dims)));
@@ -116,7 +116,7 @@ Result<Stream> StreamPool::fork(int64_t id) const {
   return stream;
 }
 
-// States and samples of a pool's streams have one entry of the batch.
+// Checks that the states and samples of a pool's stream have one entry in the batch.
 Status StreamPool::check_entries(const Stream& stream) const {
   if (!model_->layout) return {};
   const auto is_one = [](const Tensor& t, int64_t axis) {
@@ -126,7 +126,7 @@ Status StreamPool::check_entries(const Stream& stream) const {
   bool fits = true;
   for (size_t i = 0; i < carried.tails.size(); ++i) fits &= is_one(carried.tails[i], model_->fed[i].batch);
   for (size_t i = 0; i < carried.states.size() + carried.found.size(); ++i) {
-    if (i < carried.states.size() && carried.is_initial[i]) continue;  // takes its size from the samples
+    if (i < carried.states.size() && carried.is_initial[i]) continue;  // its size follows from the samples
     fits &= carried.state(i).is_tensor() && is_one(carried.state(i).tensor(), model_->states[i]);
   }
   if (!fits) return error(Code::kInvalidArgument, "a stream of a pool has one entry of the batch");
@@ -144,7 +144,7 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
   Stream joined = first_;
   if (ours.session == theirs.session) {
     joined.carried_ = stream.carried_;
-  } else {  // one that has opened the model as well: what the stream carries is looked at as a snapshot is
+  } else {  // the model was opened a second time: the data is checked as a snapshot's is
     TREADLE_ASSIGN(const std::string snapshot, stream.save());
     TREADLE_TRY(joined.load(snapshot));
   }
@@ -153,7 +153,7 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
   return {};
 }
 
-// What a stream of its own carries, among the others: samples that wait lie apart.
+// Adds the data of a separate stream to the pool; waiting samples are kept apart.
 Status StreamPool::add_member(int64_t id, Carried carried) {
   PoolMember member;
   member.id = id;
@@ -172,7 +172,7 @@ Status StreamPool::add_member(int64_t id, Carried carried) {
   std::vector<PoolPlaces::Moved> moved;
   moved.push_back({{joined}, nullptr, std::move(carried)});
   TREADLE_TRY(places.find(std::move(moved)));
-  members_.reserve(members_.size() + 1);  // from here on, nothing fails
+  members_.reserve(members_.size() + 1);  // nothing fails from here on
   members_.merge(fresh);
   places.take();
   return {};

@@ -10,7 +10,7 @@ PoolPlaces::~PoolPlaces() {
   forget_promises();
 }
 
-// Groups that come whole are made anew first: nobody else is to be put among what they were.
+// Whole groups are rebuilt first, so that no other stream is put into their old entries.
 Status PoolPlaces::find(std::vector<Moved> moved) {
   const auto is_whole = [](const Moved& one) {
     const auto comes_from_there = [&](const PoolMember* m) { return m->group == one.origin; };
@@ -22,8 +22,9 @@ Status PoolPlaces::find(std::vector<Moved> moved) {
   return {};
 }
 
-// What keeps its sizes goes back to where it was. A group that comes whole is remade in the order of the push, so that
-// the next push finds it so. All else goes to a group of streams like these, or makes one.
+// Finds the entries for streams that ran together. Streams whose sizes are unchanged return to their entries. A whole
+// group is rebuilt in the order of the push, so that the next push finds it so. Other streams go to a group of streams
+// like them, or to a new one.
 Status PoolPlaces::find_one(Moved moved, bool whole) {
   if (moved.origin && !whole && entries::alike(*pool_.model_, moved.origin->carried, moved.carried)) {
     TREADLE_TRY(entries::make_exclusive(moved.origin->carried));
@@ -47,8 +48,8 @@ Status PoolPlaces::find_one(Moved moved, bool whole) {
   return {};
 }
 
-// Beside the streams of a group that is not in the push as a whole: in entries that are free, else in a larger group,
-// which has room for more such streams to come.
+// Adds the streams to a group of which only a part is in the push: to unused entries, or to a larger copy of the group,
+// with room for further streams.
 Status PoolPlaces::add(PoolGroup& group, Moved moved) {
   const size_t count = moved.members.size();
   promise(moved, group);
@@ -72,8 +73,8 @@ Status PoolPlaces::add(PoolGroup& group, Moved moved) {
   return {};
 }
 
-// The first that join make the group as large as it has to be, as the next push may bring all of it. Where more come
-// one by one, it doubles.
+// Adds the streams to a group that is being rebuilt. The first ones make the group exactly as large as needed, because
+// the next push may include all of it. If more follow one by one, its size doubles.
 Status PoolPlaces::join(Remade& target, const Moved& moved) {
   const size_t there = target.members.size(), count = moved.members.size();
   size_t free = 0;
@@ -91,7 +92,7 @@ Status PoolPlaces::join(Remade& target, const Moved& moved) {
   return {};
 }
 
-// `room`: for streams beyond these. What is grown is exclusive.
+// `room`: for further streams. The new data is exclusive.
 Status PoolPlaces::grow(Remade& target, const Moved& moved, size_t room) {
   std::vector<entries::Entry> entries;
   for (size_t i = 0; i < target.members.size(); ++i) entries.push_back({&target.carried, i});
@@ -147,7 +148,7 @@ void PoolPlaces::leave(StreamPool& pool, PoolMember& member) {
 }
 
 void PoolPlaces::take() {
-  // Members give up the entries that they do not keep; their groups stay until all have found their places.
+  // Members give up entries that they do not keep. Their groups stay until all members have their new entries.
   for (PoolMember* member : promised_) {
     if (!member->group || member->group == member->goes_to) continue;
     member->group->members[member->at] = nullptr;
@@ -172,7 +173,7 @@ void PoolPlaces::settle(Remade& remade) {
   group.live = 0;
   for (size_t i = 0; i < group.members.size(); ++i) {
     PoolMember*& member = group.members[i];
-    if (member && member->goes_to && member->goes_to != &group) member = nullptr;  // goes on to another one
+    if (member && member->goes_to && member->goes_to != &group) member = nullptr;  // it moves to another group
     if (!member) continue;
     member->group = &group;
     member->at = i;

@@ -1,6 +1,6 @@
 #pragma once
-// Where in a pool lies what streams carry from now on. find() looks for a place and gets all memory that is needed;
-// take() changes the pool, and fails never.
+// Decides which entries of a pool hold the streams' new data. find() chooses entries and allocates all memory; take()
+// changes the pool and never fails.
 
 #include <list>
 #include <span>
@@ -12,8 +12,8 @@ namespace treadle {
 
 class PoolPlaces {
  public:
-  // What members carry now, with an entry for each. They come from `origin` (null: from no group); where all of its
-  // members do, some may come from no group.
+  // The new data of members that ran together, one entry each. `origin`: their group; null: none. Besides all members
+  // of a whole group, some may come from no group.
   struct Moved {
     std::vector<PoolMember*> members;
     PoolGroup* origin;
@@ -27,24 +27,24 @@ class PoolPlaces {
 
   Status find(std::vector<Moved> moved);
   void take();
-  // The member gives up its place. Fails never.
+  // Removes the member from its entry. Never fails.
   static void leave(StreamPool& pool, PoolMember& member);
 
  private:
-  // What is to become a group, in place of what it was.
+  // A group that is rebuilt.
   struct Remade {
     PoolGroup* group;
     std::vector<int64_t> ids;
-    std::vector<PoolMember*> members;  // null: room
+    std::vector<PoolMember*> members;  // null: an unused entry
     Carried carried;
-    bool joined;  // by streams of another group
+    bool joined;  // streams of another group were added
   };
-  // What is to be written into entries of a group: those that its members have, or those that are free.
+  // Data to be written into entries of a group: into the members' own, or into unused ones.
   struct Written {
     PoolGroup* group;
     std::vector<PoolMember*> members;
     Carried carried;
-    bool moves;  // to entries that are free
+    bool moves;  // into unused entries
   };
 
   Status find_one(Moved moved, bool whole);
@@ -62,7 +62,7 @@ class PoolPlaces {
   std::list<PoolGroup> fresh_;
   std::vector<Remade> remade_;
   std::vector<Written> written_;
-  std::vector<PoolMember*> promised_;  // members that go somewhere
+  std::vector<PoolMember*> promised_;  // members that get new entries
 };
 
 }  // namespace treadle

@@ -77,9 +77,9 @@ class Finder {
     return {};
   }
 
-  // Whether the zeros that a declared state begins with have the sizes that it will have, but for the batch.
+  // Whether the initial zeros of a declared state have its later sizes, apart from the batch.
   bool keeps_sizes(size_t state) const {
-    if (layout_.states[state].has_initial) return true;  // their sizes are compared when they are there
+    if (layout_.states[state].has_initial) return true;  // compared once they are known
     const Type& type = layout_.states[state].input->type;
     for (size_t i = 0; i < type.shape.size(); ++i) {
       if (!type.shape[i].is_known() && static_cast<int64_t>(i) != model_.states[state]) return false;

@@ -1,5 +1,5 @@
 #pragma once
-// A model that takes many streams at once, as the entries of a batch.
+// A model that takes many streams as the entries of a batch.
 
 #include <memory>
 #include <string>
@@ -10,25 +10,25 @@
 namespace treadle {
 
 struct PooledModel {
-  std::shared_ptr<const StreamLayout> layout;  // of a batch of any size; null: every stream runs on its own
+  std::shared_ptr<const StreamLayout> layout;  // for a batch of any size; null: every stream runs by itself
   std::string why_single;                      // empty: streams run together
-  // What a push gives each stream: timed inputs, then those that come with each push.
+  // The feeds of a push for each stream: timed inputs, then inputs that are given with each push.
   struct Fed {
     const IoInfo* info;
-    size_t at;            // among StreamLayout::inputs
-    int64_t batch, time;  // axes; of time -1: it has none
+    size_t at;            // index in StreamLayout::inputs
+    int64_t batch, time;  // axes; time -1: none
   };
   std::vector<Fed> fed;
-  // Axes of the batch: of states (declared, then found), of outputs. kNoAxis: alike for all entries.
+  // Batch axes of states (declared, then found) and of outputs. kNoAxis: all entries have the same value.
   std::vector<int64_t> states, outputs;
-  // A stream may begin in a run of streams that have run before: all that they carry is known of its beginning.
+  // A new stream may begin in a run with streams that have run before, since its initial data is known.
   bool begins_among_others = false;
 
-  // `layout`: of one stream.
+  // `layout`: for one stream.
   static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);
-  // Where the entries are in what a push gives for an output, which may be stacked. kNoAxis: alike for all.
+  // The batch axis of a push's result for an output, which may be stacked. kNoAxis: all entries have the same value.
   int64_t result_axis(size_t output) const;
-  // The axis along which an output's results of pushes one after the other are joined; -1: the last one counts.
+  // The axis along which an output's results of successive pushes are joined; -1: the last result counts.
   int64_t joined_axis(size_t output) const;
 };
 

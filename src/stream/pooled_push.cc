@@ -77,7 +77,7 @@ Result<Stream::Pushed> PooledPush::batch(std::span<const int64_t> ids, std::span
   return pushed;
 }
 
-// Streams that are a group, in its order, and whose samples leave none to wait: a push of one stream with so many
+// If the streams are one group in its order, and no samples stay waiting, pushes them as one stream with as many
 // entries.
 Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed) {
   const auto first = pool_.members_.find(ids.front());
@@ -97,7 +97,7 @@ Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<cons
   return true;
 }
 
-// The streams that take part, each once; those that are new join if all goes well.
+// Checks the streams of the push, each of which may occur once. New streams join if all goes well.
 Status PooledPush::admit(std::span<const int64_t> ids) {
   rows_.resize(ids.size());
   const PoolMember* before = nullptr;
@@ -112,7 +112,7 @@ Status PooledPush::admit(std::span<const int64_t> ids) {
   return pool_.check_room(fresh_.size());
 }
 
-// Streams often come in the order of their group: whoever lies behind the one before is looked at first.
+// Streams often come in the order of their group, so the stream behind the one before is tried first.
 PoolMember& PooledPush::find(int64_t id, const PoolMember* before) {
   if (before && before->group) {
     const PoolGroup& group = *before->group;
@@ -154,7 +154,7 @@ Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std
   return chunk;
 }
 
-// What a push gives without a time axis is looked at here alone; of samples, much has been looked at.
+// Feeds without a time axis are only checked here; feeds of samples were partly checked before.
 Status PooledPush::check_rank(const PooledModel::Fed& input, const AnyValue* value) {
   if (!value) return error(Code::kInvalidArgument, "input '{}' is missing", input.info->name);
   const bool fits =
@@ -164,7 +164,7 @@ Status PooledPush::check_rank(const PooledModel::Fed& input, const AnyValue* val
                value->type().to_string());
 }
 
-// Of a step, which has none, 1.
+// A step without a time axis counts as one sample.
 int64_t PooledPush::samples_of(const Chunk& chunk) const {
   return model_.fed[0].time < 0 ? 1 : size_along(*chunk[0], model_.fed[0].time);
 }
@@ -204,7 +204,7 @@ Status PooledPush::find_host() {
   return {};
 }
 
-// Puts the stream among those that it runs with.
+// Puts the stream among the streams with which it runs.
 void PooledPush::sort_in(Row& row) {
   row.group = row.member->group;
   const Carried& carried = row.group ? row.group->carried : pool_.first_.carried_;
@@ -216,7 +216,7 @@ void PooledPush::sort_in(Row& row) {
     with = find_alike(row);
   }
   if (!with) {
-    row.group = row.member->group;  // of the host's streams none runs: those that begin run together
+    row.group = row.member->group;  // no stream of the host runs: new streams run together
     with = find_alike(row);
   }
   if (!with) {
@@ -227,7 +227,7 @@ void PooledPush::sort_in(Row& row) {
   alike_[row.with].rows.push_back(&row);
 }
 
-// Those of its group that it can run with.
+// The set of streams of its group with which it can run.
 std::optional<size_t> PooledPush::find_alike(const Row& row) const {
   if (row.runs > 0 && begins_alone(row.group)) return std::nullopt;
   for (size_t k = alike_.size(); k-- > 0;) {
@@ -236,7 +236,7 @@ std::optional<size_t> PooledPush::find_alike(const Row& row) const {
   return std::nullopt;
 }
 
-// Whether the first block of streams over time is to come, and has no batch.
+// Whether the stream's first block over time is next, and has no batch.
 bool PooledPush::begins_alone(const PoolGroup* group) const {
   return layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
 }
@@ -266,7 +266,7 @@ std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
   return entries;
 }
 
-// All run together for as long as all have samples; then those go on that have more.
+// Runs all streams together as long as all have samples; then continues with the streams that have more.
 Status PooledPush::run(Alike& alike) {
   std::vector<entries::Entry> from = entries_of(alike);
   TREADLE_ASSIGN(Carried carried, entries::gather(model_, from, 0, std::exchange(pool_.spare_, {})));
@@ -288,8 +288,8 @@ Status PooledPush::run(Alike& alike) {
   return {};
 }
 
-// What no sample completes a block of still gives what is known: results without frames, or those of the samples
-// before. What the streams carry stays as it is.
+// No sample completes a block of these streams. Gives the results that are known all the same: results without frames,
+// or results of earlier samples. The streams' data does not change.
 Status PooledPush::give_nothing(Alike& alike) {
   TREADLE_ASSIGN(Carried carried, entries::gather(model_, entries_of(alike)));
   TREADLE_ASSIGN(Piece piece, make(alike, alike.rows.size(), carried, 0, 0));
@@ -297,7 +297,7 @@ Status PooledPush::give_nothing(Alike& alike) {
   return {};
 }
 
-// Samples from `from` until `until` of the first `rows` streams, which carry `carried`.
+// Runs the samples from `from` until `until` of the first `rows` streams, whose data is in `carried`.
 Result<PooledPush::Piece> PooledPush::make(const Alike& alike, size_t rows, Carried& carried, int64_t from,
                                            int64_t until) {
   Piece piece{rows, 0, std::vector<AnyValue>(layout_.outputs.size())};
@@ -324,7 +324,7 @@ Result<const AnyValue*> PooledPush::samples(const Alike& alike, size_t rows, siz
   TREADLE_TRY(resize(made, like.tensor().type(), dims));
   for (size_t i = 0; i < rows;) {
     const Row& row = *alike.rows[i];
-    size_t next = i + 1;  // entries that lie one after the other are copied at once
+    size_t next = i + 1;  // contiguous entries are copied together
     while (next < rows && (input.time < 0 || row.member->pending == 0) && continues(row, *alike.rows[next], next - i))
       ++next;
     copy_samples(row, timed, {from, until, static_cast<int64_t>(next - i)}, made, i);
@@ -333,12 +333,12 @@ Result<const AnyValue*> PooledPush::samples(const Alike& alike, size_t rows, siz
   return &made;
 }
 
-// Whether the samples of `other` are those of the entry that lies so far behind that of `row`.
+// Whether the samples of `other` are in the entry that is `behind` entries after the entry of `row`.
 bool PooledPush::continues(const Row& row, const Row& other, size_t behind) {
   return other.member->pending == 0 && other.chunk == row.chunk && other.entry == row.entry + behind;
 }
 
-// Whether the one chunk, which has an entry for each stream, is what the run takes.
+// Whether the run takes exactly the one chunk, which has an entry for each stream.
 bool PooledPush::is_all_that_is_fed(const Alike& alike, size_t rows, int64_t from, int64_t until) const {
   if (chunks_.size() > 1 || rows != rows_.size() || from > 0) return false;
   for (size_t i = 0; i < rows; ++i) {
@@ -348,7 +348,7 @@ bool PooledPush::is_all_that_is_fed(const Alike& alike, size_t rows, int64_t fro
   return true;
 }
 
-// Samples that waited come first, then those of the chunk. Several entries of a chunk: none has samples that waited.
+// Copies waiting samples first, then samples of the chunk. With several entries of a chunk, none has waiting samples.
 void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, AnyValue& to, size_t at) const {
   const int64_t waited = row.member->pending, batch = model_.fed[timed].batch, time = model_.fed[timed].time;
   if (time < 0) {  // the same in all runs
@@ -366,8 +366,8 @@ void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, 
   copy(chunks_[row.chunk][timed]->tensor(), row.entry, begin - waited, range.until - waited, begin - range.from);
 }
 
-// Streams `from` to `until` have run: entries of `carried` are theirs. Those that began here stay with a group that is
-// there as a whole; else they go where there is room.
+// Records that the streams `from` to `until` have run; their data is in the entries of `carried`. Streams that began in
+// this run stay with a group that is whole; otherwise they go where there is room.
 Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried carried) {
   std::vector<PoolMember*> all, old, fresh;
   for (size_t i = from; i < until; ++i) {
@@ -395,7 +395,7 @@ Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried 
   return move(std::move(fresh), nullptr, std::not_fn(is_old));
 }
 
-// --- What the streams carry from now on; results are in stream/pooled_results.cc ------------------------------------
+// --- The streams' new data; results are in stream/pooled_results.cc --------------------------------------------------
 
 Status PooledPush::keep_waiting() {
   const auto waits = [](const Row& row) { return row.member->pending > 0 || row.runs < row.fresh; };
@@ -418,7 +418,7 @@ Status PooledPush::keep_waiting() {
   return {};
 }
 
-// What needs memory comes first: from the first change of the pool on, nothing fails.
+// Allocates first: nothing fails after the first change of the pool.
 void PooledPush::commit() {
   pool_.members_.reserve(pool_.members_.size() + fresh_.size());
   pool_.members_.merge(fresh_);

@@ -1,5 +1,5 @@
 #pragma once
-// One push of a pool whose streams run together. Nothing of the pool changes before all runs have succeeded.
+// One push of a pool whose streams run together. The pool changes only after all runs have succeeded.
 
 #include <optional>
 #include <span>
@@ -17,36 +17,36 @@ class PooledPush {
  public:
   PooledPush(StreamPool& pool, const RunOptions& options);
 
-  // A chunk of its own for each stream, and results of its own.
+  // A chunk for each stream; results for each stream.
   Result<std::vector<Stream::Pushed>> each(std::span<const StreamPool::Chunk> chunks);
-  // What is fed has an entry for each stream, and so have the results. `lengths`: as for StreamPool::push_batch.
+  // Feeds and results have an entry for each stream. `lengths`: as for StreamPool::push_batch.
   Result<Stream::Pushed> batch(std::span<const int64_t> ids, std::span<const Feed> feeds, std::span<int64_t> lengths);
 
  private:
   struct Row {
     PoolMember* member = nullptr;
-    PoolGroup* group = nullptr;     // whose streams it runs with; null: they have not run yet
-    size_t chunk = 0, entry = 0;    // of what is fed
-    int64_t fresh = 0, runs = 0;    // samples that have come; of all that are there, those that run
-    size_t with = 0, position = 0;  // among `alike_`, and there
+    PoolGroup* group = nullptr;     // with whose streams it runs; null: streams that have not run yet
+    size_t chunk = 0, entry = 0;    // position in the feeds
+    int64_t fresh = 0, runs = 0;    // new samples; samples, waiting ones included, that run
+    size_t with = 0, position = 0;  // index in `alike_`, and index in its rows
   };
-  // What a run, or several in a row, gave to the first `rows` streams.
+  // The results of one run, or of several in sequence, for the first `rows` streams.
   struct Piece {
     size_t rows, runs;
     std::vector<AnyValue> results;
   };
-  // Streams of one group whose chunks have the same sizes but for time.
+  // Streams of one group whose chunks differ in length only.
   struct Alike {
-    PoolGroup* group;        // null: they have not run yet
-    bool run;                // else no sample completes a block of theirs
-    std::vector<Row*> rows;  // by falling number of samples to run
+    PoolGroup* group;        // null: streams that have not run yet
+    bool run;                // false: no sample completes a block
+    std::vector<Row*> rows;  // sorted by the number of samples to run, longest first
     std::vector<Piece> pieces;
   };
-  // Samples of streams that follow each other.
+  // Samples of successive streams.
   struct Range {
     int64_t from, until, entries;
   };
-  // Of what is fed: a value for each of PooledModel::fed.
+  // The feeds: a value for each of PooledModel::fed.
   using Chunk = std::vector<const AnyValue*>;
 
   Result<bool> push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed);
@@ -86,15 +86,15 @@ class PooledPush {
   const PooledModel& model_;
   const StreamLayout& layout_;
   const RunOptions& options_;
-  std::unordered_map<int64_t, PoolMember> fresh_;  // streams that join
+  std::unordered_map<int64_t, PoolMember> fresh_;  // new streams
   std::vector<Row> rows_;
   std::vector<Chunk> chunks_;
   std::vector<Alike> alike_;
   std::vector<PoolPlaces::Moved> moved_;
-  std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: samples that wait from now on; empty: none do
+  std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: new waiting samples; empty: none
   PoolPlaces places_;
-  PoolGroup* host_ = nullptr;         // whose runs streams begin in that have not run yet; null: none
-  std::optional<Carried> beginning_;  // of such a stream, in the sizes of the host's
+  PoolGroup* host_ = nullptr;         // the group in whose runs new streams begin; null: none
+  std::optional<Carried> beginning_;  // initial data of a new stream, in the host's sizes
   int64_t runs_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the runs of a pool's push gave, put together for each stream, or as one array with an entry for each.
+// Joins the results of a pool's push for each stream, or into one array with an entry for each.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ Result<AnyValue> PooledPush::result_of(const Row& row, size_t output) const {
   for (const Piece& piece : alike_[row.with].pieces) {
     if (row.position >= piece.rows) continue;
     const AnyValue& result = piece.results[output];
-    // The elements of a sequence are not stacked.
+    // Elements of a sequence are not stacked.
     const int64_t axis = result.is_tensor() ? model_.result_axis(output) : model_.outputs[output];
     TREADLE_ASSIGN(parts.emplace_back(), entries::of_result(result, axis, row.position));
   }
@@ -24,7 +24,7 @@ Result<AnyValue> PooledPush::result_of(const Row& row, size_t output) const {
                           std::move(parts));
 }
 
-// How much a result has along the axis that pushes are joined along; 1 where the last one counts.
+// The length of a result along the axis on which pushes are joined; 1 if the last result counts.
 int64_t PooledPush::length_of(const AnyValue& result, size_t output) const {
   const int64_t axis = model_.joined_axis(output);
   if (!result.is_tensor()) return 0;
@@ -67,7 +67,7 @@ Status PooledPush::check_lengths(size_t output, std::span<const int64_t> lengths
                layout_.output_names[output]);
 }
 
-// One array of what streams of several groups, or of unlike lengths, gave.
+// Joins the results of streams of several groups, or of different lengths, into one array.
 Status PooledPush::join_result(size_t output, std::span<const int64_t> lengths, AnyValue& joined) const {
   const int64_t axis = model_.result_axis(output), time = model_.joined_axis(output);
   if (axis == kNoAxis) {
@@ -89,7 +89,7 @@ Status PooledPush::join_result(size_t output, std::span<const int64_t> lengths, 
   return {};
 }
 
-// A tensor with the type and the sizes of all results, but for entries and lengths; null: there is no result yet.
+// A tensor with the type and sizes of all results, apart from entries and lengths; null: there is no result yet.
 Result<const Tensor*> PooledPush::shape_of_results(size_t output) const {
   const int64_t axis = model_.result_axis(output), time = model_.joined_axis(output);
   const Tensor* like = nullptr;
@@ -114,7 +114,7 @@ Result<const Tensor*> PooledPush::shape_of_results(size_t output) const {
   return like;
 }
 
-// Rows that lie one after the other in the same runs are copied at once.
+// Copies rows together that are contiguous in the same runs.
 void PooledPush::copy_rows(size_t output, Tensor& joined) const {
   const int64_t axis = model_.result_axis(output), time = model_.joined_axis(output);
   for (size_t i = 0; i < rows_.size();) {

@@ -31,7 +31,7 @@ int64_t size_along(const Tensor& tensor, int64_t axis) {
   return tensor.dims()[static_cast<size_t>(axis)];
 }
 
-// Whether the tensor is what is left of `samples` when all are gone.
+// Whether the tensor is `samples` with length 0 along the time axis.
 bool is_without(const Tensor& tensor, const Tensor& samples, int64_t axis) {
   const Dims &dims = tensor.dims(), &whole = samples.dims();
   bool same = tensor.defined() && dims.size() == whole.size() && size_along(tensor, axis) == 0;
@@ -39,7 +39,7 @@ bool is_without(const Tensor& tensor, const Tensor& samples, int64_t axis) {
   return same;
 }
 
-// Samples that may be there for the next push, at most.
+// The largest number of samples that may wait for the next push.
 int64_t most_waiting(const StreamLayout& layout) {
   const int64_t hop = layout.over_time ? layout.over_time->hop : layout.hop;
   return layout.context + std::max<int64_t>(hop - 1, 0);
@@ -47,7 +47,7 @@ int64_t most_waiting(const StreamLayout& layout) {
 
 }  // namespace
 
-// --- What is fed, and what runs -------------------------------------------------------------------------------------
+// --- Feeds, and the runs that follow ---------------------------------------------------------------------------------
 
 int64_t samples_to_run(const StreamLayout& layout, bool begun, int64_t available) {
   if (const OverTime* over_time = layout.over_time.get()) {
@@ -122,11 +122,10 @@ void Push::prepare(const StreamLayout& layout) {
                                   .context = layout.context,
                                   .stacks = layout.hop > 0}));
   }
-  layout_ = &layout;  // all of it is there
+  layout_ = &layout;  // everything exists
 }
 
-// At the end, samples that wait are filled up with zeros to a whole hop. Over time, the last block takes them as they
-// are.
+// At the end, pads waiting samples with zeros to a whole hop. Over time, the last block takes them unpadded.
 Status Push::pad(size_t timed) {
   const StreamLayout::Timed& role = layout_->timed[timed];
   const Tensor& tail = carried_->tails[timed];
@@ -138,7 +137,7 @@ Status Push::pad(size_t timed) {
   return {};
 }
 
-// Context, samples that waited, the new ones.
+// Joins the context, waiting samples and new samples.
 Status Push::join(size_t timed) {
   const StreamLayout::Timed& role = layout_->timed[timed];
   const AnyValue* chunk = fed_[role.at];
@@ -165,8 +164,8 @@ Status Push::join(size_t timed) {
   return std::move(status).in(fmt::format("input '{}'", role.input->name));
 }
 
-// Over time, all whole hops that are there are one run. The first block has a graph of its own, and so has what is left
-// at the end. The model itself runs a signal that ends before the first block is whole.
+// Over time, one run takes all complete hops. The first block and the rest at the end have graphs of their own. The
+// model itself runs a signal that ends before the first block is complete.
 Block Push::choose_block() const {
   const StreamLayout& layout = *layout_;
   const int64_t here = available_;
@@ -186,7 +185,8 @@ Block Push::choose_block() const {
   return {layout.session.get(), samples, static_cast<size_t>(all / samples), all / samples};
 }
 
-// Sizes that inputs give to the names in their declared types; the time axes say nothing lasting.
+// The sizes that the inputs give to the names in their declared types. Time axes are left out, because their sizes
+// change.
 Symbols Push::symbols() const {
   Symbols found;
   const auto bind = [&](const IoInfo& info, const AnyValue& value, int64_t skip) {
@@ -206,7 +206,7 @@ Symbols Push::symbols() const {
   return found;
 }
 
-// States that are still their first zeros take their open sizes (the batch) from the inputs that came.
+// States with their initial zeros take their open sizes (the batch) from the inputs.
 Status Push::settle_states() {
   if (!block_.session) return {};
   for (size_t i = 0; i < settled_.size(); ++i) {
@@ -222,8 +222,8 @@ const AnyValue& Push::first_state(size_t i) const {
   return i < carried_->states.size() && carried_->is_initial[i] ? settled_[i] : carried_->state(i);
 }
 
-// The samples behind the runs, with their context, in memory of their own: neither the caller's array nor a long join
-// is kept.
+// Copies the samples behind the runs, with their context, so that neither the caller's array nor a long join is kept
+// alive.
 Status Push::next_tails() {
   const int64_t used = static_cast<int64_t>(block_.count) * block_.samples;
   const int64_t rest = layout_->context + available_ - used;
@@ -260,10 +260,10 @@ void Push::prepare_run(const Session& session) {
   repeated_.outputs.resize(session.outputs().size());
   const size_t found = block_.gives_found ? layout_->over_time->states.size() : 0;
   for (std::vector<AnyValue>& states : next_) states.resize(layout_->states.size() + found);
-  session_ = &session;  // all of it is there
+  session_ = &session;  // everything exists
 }
 
-// What a run sees of a timed input.
+// The window of a timed input for one run.
 Result<const AnyValue*> Push::window(size_t run, size_t timed) {
   const int64_t axis = layout_->timed[timed].axis, length = layout_->context + block_.samples;
   if (size_along(samples(timed), axis) == length) return samples_[timed];
@@ -272,7 +272,7 @@ Result<const AnyValue*> Push::window(size_t run, size_t timed) {
   return &windows_[timed];
 }
 
-// What is the same in all runs.
+// Sets the inputs that are the same in all runs.
 void Push::feed_all_runs() {
   by_position_ = layout_->by_position;
   for (size_t k = 0; k < at_.size(); ++k) {
@@ -289,7 +289,7 @@ void Push::feed_all_runs() {
   for (size_t i = 0; i < gathered_.size(); ++i) repeated_.outputs[layout_->block_outputs[i]] = &gathered_[i].row();
 }
 
-// Samples, and states: each run takes those of the run before, and nothing that is carried changes.
+// Sets the samples, and the states, which each run takes from the run before. Carried data does not change.
 Status Push::feed(size_t run) {
   for (size_t i = 0; i < samples_.size(); ++i) {
     TREADLE_ASSIGN(repeated_.inputs[at_[layout_->timed[i].at]], window(run, i));
@@ -306,7 +306,8 @@ Status Push::feed(size_t run) {
   return {};
 }
 
-// By position where that is possible, which asks for no memory: of tensors, and not in the reference interpreter.
+// Passes inputs by position if possible (tensors only, not in the reference interpreter), because that allocates no
+// memory.
 Status Push::run_session(const RunOptions& options) {
   if (by_position_) return session_->run(repeated_, options);
   const std::vector<ir::Value*>& inputs = session_->graph().top().inputs;
@@ -326,7 +327,7 @@ Status Push::run_session(const RunOptions& options) {
 
 namespace {
 
-// A push of several runs is itself the outermost loop, of which it tells its caller in place of its runs.
+// Progress of a push of several runs: the push reports to its caller as the outermost loop, in place of its runs.
 class Hops {
  public:
   Hops(const RunOptions& options, size_t count)
@@ -342,7 +343,7 @@ class Hops {
   }
 
  private:
-  // Asked by each run in its own time, and at its end.
+  // Each run calls it at intervals, and at its end.
   bool tell() {
     const auto now = Limits::Clock::now();
     if (now < next_) return false;
@@ -368,7 +369,7 @@ Status Push::run(const RunOptions& options) {
     Status status = run_session(hops.of_run());
     if (!status.ok() && block_.count == 1) return status;
     if (!status.ok()) return std::move(status).in(fmt::format("hop {} of the push:", run));
-    for (size_t i = 0; !by_position_ && i < next_[0].size(); ++i) {  // two states may be one output
+    for (size_t i = 0; !by_position_ && i < next_[0].size(); ++i) {  // two states may have one output
       AnyValue& next = next_[run % 2][i];
       const AnyValue& made = *repeated_.outputs[layout_->block_outputs[gathered_.size() + i]];
       if (&made != &next) next = made;
@@ -378,7 +379,7 @@ Status Push::run(const RunOptions& options) {
   return hops.finish();
 }
 
-// --- Results, and what the stream carries from now on ---------------------------------------------------------------
+// --- Results, and the stream's new data ------------------------------------------------------------------------------
 
 void Push::expect(size_t count, std::span<AnyValue* const> places) {
   for (size_t i = 0; i < places.size(); ++i) {
@@ -390,7 +391,7 @@ Status Push::give(std::span<AnyValue* const> places) {
   for (size_t i = 0; i < places.size(); ++i) {
     Gathered& made = gathered_[i];
     last_dims_[i].clear();
-    if (!last_values_[i].is_none()) last_values_[i] = {};  // of a push that failed
+    if (!last_values_[i].is_none()) last_values_[i] = {};  // left by a push that failed
     if (made.is_empty()) {
       TREADLE_TRY(give_nothing(i, *places[i]));
     } else if (layout_->over_time && layout_->outputs[i].time_axis < 0) {
@@ -410,15 +411,15 @@ Status Push::give(std::span<AnyValue* const> places) {
   return {};
 }
 
-// The caller may have the next push write into its place, so the stream has a copy. commit() makes the copy where the
-// stream has the memory.
+// Keeps a copy of the value for the stream, because the caller may let the next push overwrite its place. If the stream
+// already has the memory, commit() copies.
 Status Push::keep_value(size_t output, const AnyValue& value) {
   const AnyValue& before = carried_->last_values[output];
   if (value.is_tensor() && can_take(before, value.tensor().type(), value.tensor().dims())) return {};
   return copy_into(value, last_values_[output]);
 }
 
-// Without frames, a loop may not know how large they would be; those before say it.
+// Without frames, a loop may not know its result's sizes; earlier results give them.
 bool Push::lacks_frames(size_t output, const AnyValue& value) const {
   const auto axis = static_cast<size_t>(layout_->outputs[output].time_axis);
   if (!layout_->over_time || carried_->last_dims[output].empty()) return false;
@@ -448,9 +449,9 @@ Status Push::give_nothing(size_t output, AnyValue& place) {
   return resize(place, type.element, dims);
 }
 
-// Results of pushes that complete an even number of hops and of those that complete an odd one have sizes of their own:
-// the number may alternate between n and n + 1. Where it changes, what is in the caller's places waits for the next
-// change.
+// The number of complete hops may alternate between n and n + 1, so results of pushes with an even number and with an
+// odd number of hops have places of their own. When the number changes, the contents of the caller's places are swapped
+// with the kept ones.
 void Push::turn_places(bool odd, std::span<AnyValue* const> places) {
   if (odd_ != odd) {
     for (size_t i = 0; i < places.size(); ++i) std::swap(*places[i], kept_[i]);
@@ -460,9 +461,9 @@ void Push::turn_places(bool odd, std::span<AnyValue* const> places) {
 
 Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::span<const Feed> feeds, bool last,
                           std::span<AnyValue* const> places, const RunOptions& options) {
-  if (!layout.timed.empty()) options.begin_long_work();  // any number of samples, copied and run
+  if (!layout.timed.empty()) options.begin_long_work();  // any number of samples is copied and run
   TREADLE_TRY(begin(layout, carried, feeds, last));
-  // Unless the push succeeds, whatever happens, what was lent goes back to its place.
+  // On any failure, lent memory goes back to its place.
   struct Turn {
     Push& push;
     std::span<AnyValue* const> places;

@@ -1,11 +1,11 @@
 #pragma once
-// One push of a stream: begin() checks what is fed and decides what runs, run() makes the runs, give() puts their
-// results together, commit() changes what the stream carries, and nothing before commit() does.
+// One push of a stream: begin() checks the feeds and decides what runs, run() makes the runs, give() joins their
+// results, commit() changes the stream's data. Nothing before commit() changes it.
 //
-// Every value that a push makes has a place here, and the places are kept from push to push: one that already has
-// memory of the right size is written in place, so a push like those before it asks for no memory. States and their
-// successors take turns in two or three places, and so do the samples that wait. The places are no part of what is
-// carried: a copy of a stream begins without them.
+// Every value of a push has a place in this class. Places are kept from push to push, and a place whose memory has the
+// right size is written in place, so a push like earlier ones allocates nothing. States and their successors alternate
+// between two or three places, and so do waiting samples. Places are not part of the stream's data: a copy of a stream
+// begins without them.
 
 #include <array>
 #include <span>
@@ -17,18 +17,18 @@
 
 namespace treadle {
 
-// What a push runs.
+// The runs of a push.
 struct Block {
-  const Session* session = nullptr;               // null: nothing
-  int64_t samples = 0;                            // new ones in each run
-  size_t count = 0;                               // of runs; the samples that they leave wait
+  const Session* session = nullptr;               // null: no run
+  int64_t samples = 0;                            // new samples in each run
+  size_t count = 0;                               // number of runs; the remaining samples wait
   int64_t hops = 0;                               // in all runs
   bool takes_found = false, gives_found = false;  // states that were found in the model
 };
 
-// Of so many samples that are there, how many the next runs take.
+// How many of the `available` samples the next runs take.
 int64_t samples_to_run(const StreamLayout& layout, bool begun, int64_t available);
-// Gives each input of the model what is bound to it or fed; parallel to StreamLayout::inputs. `last`: of a flush.
+// Sets for each input of the model its bound value or its feed; parallel to StreamLayout::inputs. `last`: for a flush.
 Status sort_feeds(const StreamLayout& layout, std::span<const Feed> feeds, bool last,
                   std::vector<const AnyValue*>& fed);
 
@@ -44,24 +44,24 @@ class Push {
   Push& operator=(Push&&) noexcept = default;
   ~Push() = default;
 
-  // The whole of a push, or of the flush (`last`), with results in `places`, one per output of the stream. Gives the
-  // number of runs. On an error `carried` is as it was, and so are the places but for what was written in their memory.
+  // A whole push, or a flush (`last`), with results in `places`, one per output of the stream. Returns the number of
+  // runs. On an error `carried` and the places are unchanged, except that memory of places may have been overwritten.
   Result<size_t> make(const StreamLayout& layout, Carried& carried, std::span<const Feed> feeds, bool last,
                       std::span<AnyValue* const> places, const RunOptions& options);
 
-  // Its parts, for pools, which make the runs of many streams at once. Both references are to be valid until commit().
+  // The parts of make(), for pools, which run many streams at once. Both references must be valid until commit().
   Status begin(const StreamLayout& layout, const Carried& carried, std::span<const Feed> feeds, bool last);
-  // Makes ready for the results of `count` runs (0: their number is not known), which take the memory of the places.
+  // Prepares for the results of `count` runs (0: unknown), which take the memory of the places.
   void expect(size_t count, std::span<AnyValue* const> places);
   Gathered& results(size_t output) { return gathered_[output]; }
   Status give(std::span<AnyValue* const> places);
-  // All but the states. Fails never.
+  // Changes all data except states. Never fails.
   void commit(Carried& carried, std::span<AnyValue* const> places);
 
   const Block& block() const { return block_; }
-  // All samples that are there of a timed input, those of the context included.
+  // All available samples of a timed input, with its context.
   const Tensor& samples(size_t timed) const { return samples_[timed]->tensor(); }
-  // What the first run takes.
+  // A state as the first run takes it.
   const AnyValue& first_state(size_t i) const;
 
  private:
@@ -90,24 +90,24 @@ class Push {
   const Carried* carried_ = nullptr;
   bool last_ = false;
   Block block_;
-  std::vector<const AnyValue*> fed_;                          // parallel to StreamLayout::inputs; null: nothing
-  std::vector<const AnyValue*> samples_;                      // per timed input; empty: no sample has ever come
-  int64_t available_ = 0;                                     // samples behind the context
+  std::vector<const AnyValue*> fed_;                          // parallel to StreamLayout::inputs; null: no value
+  std::vector<const AnyValue*> samples_;                      // per timed input; empty: no sample yet
+  int64_t available_ = 0;                                     // samples after the context
   std::vector<AnyValue> padding_, joined_, windows_, tails_;  // per timed input
-  bool new_tails_ = false;                                    // other than those that the stream has
-  std::vector<AnyValue> settled_;                             // per declared state: zeros of the sizes that came
-  std::array<std::vector<AnyValue>, 2> next_;                 // states behind the run at hand and the one before
-  std::vector<AnyValue> found_;                               // room for those that were found
-  std::vector<Gathered> gathered_;                            // per output
+  bool new_tails_ = false;                                    // tails_ has new contents
+  std::vector<AnyValue> settled_;              // per declared state: zeros of the sizes that the inputs gave
+  std::array<std::vector<AnyValue>, 2> next_;  // states after the current run and the run before
+  std::vector<AnyValue> found_;                // places for found states
+  std::vector<Gathered> gathered_;             // per output
   std::vector<Dims> last_dims_;
   std::vector<AnyValue> last_values_;
-  std::vector<AnyValue> kept_;  // per output: a result of the other number of hops
+  std::vector<AnyValue> kept_;  // per output: a result for the other parity of hops
   bool odd_ = true;             // the last push completed an odd number of hops
 
-  const Session* session_ = nullptr;  // for which the rest was made
+  const Session* session_ = nullptr;  // the session for which the following members were made
   RepeatedRun repeated_;
   bool by_position_ = false;
-  std::vector<size_t> at_, found_at_;  // positions among its inputs: parallel to StreamLayout::inputs; of states found
+  std::vector<size_t> at_, found_at_;  // positions among its inputs: of StreamLayout::inputs; of found states
 };
 
 }  // namespace treadle

@@ -1,6 +1,6 @@
-// Snapshots of streams. A snapshot begins with a line that names the format, then has the stream's text, which errors
-// show, and the numbers of the stream's identity (a stream of another identity refuses the snapshot), then holds
-// numbers and values; each value is its protobuf message behind the message's length.
+// Snapshots of streams. A snapshot begins with a line that names the format. Then come the stream's text, which errors
+// show, and the numbers of its identity (a stream of another identity refuses the snapshot), then numbers and values.
+// Each value is the length of its protobuf message, then the message.
 
 #include <algorithm>
 #include <bit>
@@ -140,7 +140,7 @@ Result<std::string> Stream::save() const {
   return writer.take();
 }
 
-// The states that a stream over time has found in its model.
+// Loads the states that a stream over time found in its model.
 template <class Source>
 Status Stream::load_found(Source& reader) {
   TREADLE_ASSIGN(const int64_t count, reader.number());

@@ -21,7 +21,8 @@ bool is_number(std::string_view token) {
   return std::all_of(token.begin(), token.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// "stateN" -> state, n; "h0" -> h, 0; "hn" -> h, n (a letter and its index); "past_key_values.0.key" in words.
+// Splits a name into words: "stateN" -> state, n; "h0" -> h, 0; "hn" -> h, n (a letter and its index);
+// "past_key_values.0.key" at each separator.
 std::vector<std::string> tokens_of(std::string_view name) {
   std::vector<std::string> tokens;
   bool open = false;
@@ -49,7 +50,7 @@ std::vector<std::string> tokens_of(std::string_view name) {
 }  // namespace
 
 StateName StateName::of(std::string_view name, bool numbers) {
-  constexpr std::string_view kCache = "past_key_values";  // against "present"
+  constexpr std::string_view kCache = "past_key_values";  // its counterpart is "present"
   const bool is_cache = name.substr(0, kCache.size()) == kCache;
   std::vector<std::string> tokens = tokens_of(is_cache ? name.substr(kCache.size()) : name);
   StateName made;

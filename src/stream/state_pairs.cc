@@ -40,13 +40,13 @@ class PairFinder {
     for (const IoInfo& info : session_.outputs()) outputs_.push_back(StateName::of(info.name, numbers));
   }
 
-  // As far as their types say.
+  // Whether their types allow a pair.
   bool may_pair(size_t in, size_t out) const {
     return unpaired_.inputs[in] && unpaired_.outputs[out] &&
            compatible(session_.inputs()[in].type, session_.outputs()[out].type);
   }
 
-  // Whether the graph makes the output of the input.
+  // Whether the graph computes the output from the input.
   bool becomes(size_t in, size_t out) {
     const ir::Graph& graph = session_.graph();
     if (!paths_) paths_.emplace(graph);
@@ -56,7 +56,7 @@ class PairFinder {
     return paths_->becomes(static_cast<size_t>(at - inputs.begin()), out);
   }
 
-  // Whether something is left to be fed where `in` is a state.
+  // Whether another input remains to be fed if `in` is a state.
   bool feeds_besides(size_t in) const {
     if (unpaired_.is_fed) return true;
     for (size_t i = 0; i < unpaired_.inputs.size(); ++i) {
@@ -65,7 +65,7 @@ class PairFinder {
     return false;
   }
 
-  // Whether something is left to be given where `out` is a state.
+  // Whether another output remains if `out` is a state.
   bool gives_besides(size_t out) const {
     for (size_t i = 0; i < unpaired_.outputs.size(); ++i) {
       if (i != out && unpaired_.outputs[i]) return true;
@@ -73,7 +73,7 @@ class PairFinder {
     return false;
   }
 
-  // The only candidate, or the only one of which `sure` says so.
+  // The only candidate, or the only candidate for which `sure` is true.
   template <class Sure>
   static std::optional<size_t> only(const std::vector<size_t>& candidates, Sure&& sure) {
     if (candidates.size() == 1) return candidates[0];
@@ -86,7 +86,7 @@ class PairFinder {
     return left;
   }
 
-  // The only output that goes with `in`, which goes with no other input. Where several fit, the graph decides.
+  // The only output that fits `in` and fits no other input. If several fit, the graph decides.
   template <class Fits>
   std::optional<size_t> partner(size_t in, Fits&& fits) {
     std::vector<size_t> outs, ins;

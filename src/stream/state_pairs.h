@@ -1,5 +1,6 @@
 #pragma once
-// Pairs of an input and an output that are one state before and after a run, as far as nobody has given them.
+// Finds pairs of an input and an output that are one state before and after a run, for states that the caller did not
+// declare.
 
 #include <cstdint>
 #include <string>
@@ -9,23 +10,23 @@
 
 namespace treadle::stream {
 
-// Whether a value of the one type may be one of the other.
+// Whether a value may have both types.
 bool compatible(const Type& a, const Type& b);
 
 struct FoundPair {
-  size_t input, output;  // of Session::inputs() and Session::outputs()
+  size_t input, output;  // indices in Session::inputs() and Session::outputs()
   std::string how;       // "by name, without 'past', 'present'"
 };
 
-// What may still be paired, parallel to Session::inputs() and Session::outputs(), and whether a push feeds something
-// else already.
+// The inputs and outputs that may still be paired, parallel to Session::inputs() and Session::outputs(), and whether a
+// push already feeds another input.
 struct Unpaired {
   std::vector<uint8_t> inputs, outputs;
   bool is_fed = false;
 };
 
-// By names that are alike but for words that say before and after; then by names of which one has one word more, and by
-// nothing but the graph, where the graph makes the output of the input (stream/state_paths.h).
+// Pairs by names that are equal without words for before and after. Then, if the graph computes the output from the
+// input (stream/state_paths.h), pairs by names that differ by one word, and pairs by the graph alone.
 std::vector<FoundPair> find_state_pairs(const Session& session, Unpaired unpaired);
 
 }  // namespace treadle::stream

@@ -21,7 +21,7 @@ bool is_any_of(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Whether a formal of an operator holds what came before and another one the same with what is new: "past_key" and
+// Whether one formal of an operator takes old values and the other returns them with new ones: "past_key" and
 // "present_key".
 bool are_past_and_present(const Formal* in, const Formal* out) {
   constexpr std::string_view kPast = "past", kPresent = "present";
@@ -63,7 +63,7 @@ bool StatePaths::holds(const ir::Value* v, size_t input) const {
   return it != sources_.end() && it->second.contains(input);
 }
 
-// Parts are put together: each input's elements have others beside them, unless all parts hold the same input.
+// Joins parts: elements of each input get neighbours, unless all parts hold the same input.
 void StatePaths::join(const ir::Node& node, std::span<ir::Value* const> parts, bool in_order) {
   for (const ir::Value* part : parts) add(node.outputs[0], part, false);
   const auto made = sources_.find(node.outputs[0]);
@@ -121,8 +121,8 @@ void StatePaths::visit_bodies(const ir::Node& node) {
 
 namespace {
 
-// Where an axis of an input goes, and what is appended along it on the way. Inference says the same with sizes, but for
-// results whose sizes depend on data.
+// Follows an axis of an input, and the values appended along it. Inference gives the same by sizes, except for results
+// whose sizes depend on data.
 class GrowthWalk : public AxisWalk {
  public:
   GrowthWalk(const ir::Graph& graph, const ir::Value* input, int64_t axis) : AxisWalk(input, axis) {
@@ -167,7 +167,7 @@ class FirstSizesFinder {
       }
     }
     Inference inference({.fold = false, .keep_declared = false, .strict = false});
-    (void)inference.infer(graph_->top());  // what it cannot infer stays unknown
+    (void)inference.infer(graph_->top());  // values that it cannot infer stay unknown
   }
 
   FirstSizes find(const StatePair& state) const {
@@ -198,7 +198,7 @@ class FirstSizesFinder {
   }
 
   std::unique_ptr<ir::Graph> graph_;
-  std::set<std::string> of_inputs_;  // names of sizes of inputs that are no states
+  std::set<std::string> of_inputs_;  // names of sizes of inputs that are not states
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #pragma once
-// What a model's graph says of its states: which output an input becomes, and how large a state is when nothing has
-// been kept yet.
+// Facts about states in a model's graph: which output an input becomes, and the sizes of a state before the first run.
 
 #include <cstdint>
 #include <map>
@@ -12,19 +11,19 @@
 
 namespace treadle::stream {
 
-// For each input of a graph the outputs that hold what the input brought: moved, with something new behind it or
-// written into it, or as the last state of a recurrence that began with it.
+// For each input of a graph, the outputs that hold its elements: moved, with new elements appended or written into
+// them, or as the last state of a recurrence that began with it.
 class StatePaths {
  public:
   explicit StatePaths(const ir::Graph& graph);
 
-  // Whether output `output` is what input `input` becomes. What is merely moved becomes nothing, nor does what is
-  // appended to another input.
+  // Whether output `output` is the successor of input `input`. An input that is only moved, or appended to another
+  // input, has no successor.
   bool becomes(size_t input, size_t output) const;
 
  private:
   struct Source {
-    bool changed = false;  // something was added
+    bool changed = false;  // elements were added
     bool behind = false;   // it was appended to another input
   };
   using Sources = std::map<size_t, Source>;  // inputs whose elements a value holds
@@ -40,27 +39,27 @@ class StatePaths {
   std::unordered_map<const ir::Value*, Sources> sources_;
 };
 
-// An input and the output that is its successor, by their places in the graph.
+// An input and the output that is its successor, by index in the graph.
 struct StatePair {
   size_t input, output;
 };
 
-// How a state's sizes are found that the model leaves open.
+// How a size of a state that the model leaves open was found.
 enum class FirstSize : uint8_t {
-  kStated,    // by the model
-  kGiven,     // each run gives this size, whatever it takes
-  kGrows,     // each run appends along the axis: it begins with 0
-  kOfInputs,  // the size of that name in other inputs; 1 where there is none
-  kKept,      // a run gives what it is given, and no other input says how much: 1
-  kUnknown,   // nothing is known of it: 1
+  kStated,    // the model states it
+  kGiven,     // each run returns this size, for any input size
+  kGrows,     // each run appends along the axis, so it begins with 0
+  kOfInputs,  // the size of that name in other inputs; 1 if there is none
+  kKept,      // a run returns the size that it takes, and no other input determines it: 1
+  kUnknown,   // unknown: 1
 };
 
 struct FirstSizes {
-  Shape shape;  // known sizes, and names to be looked for in other inputs
+  Shape shape;  // known sizes, and names to be found in other inputs
   std::vector<FirstSize> why;
 };
 
-// Of each pair the sizes that the state begins with.
+// The initial sizes of the state of each pair.
 std::vector<FirstSizes> first_sizes(const ir::Graph& graph, const std::vector<StatePair>& states);
 
 }  // namespace treadle::stream

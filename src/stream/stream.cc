@@ -53,7 +53,7 @@ Status Stream::set_state(std::string_view input, AnyValue value) {
 
 int64_t Stream::output_axis(size_t i) const {
   const int64_t axis = layout_->outputs[i].time_axis;
-  return axis < 0 && layout_->hop > 0 ? 0 : axis;  // without an axis of time, the results of hops are stacked
+  return axis < 0 && layout_->hop > 0 ? 0 : axis;  // without a time axis, the results of hops are stacked
 }
 
 int64_t Stream::delay() const {

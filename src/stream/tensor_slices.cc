@@ -134,7 +134,7 @@ void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, i
 
 void copy_block(const Tensor& from, const std::array<Positions, 2>& block, Tensor& to,
                 const std::array<int64_t, 2>& at) {
-  const size_t a = block[0].axis < block[1].axis ? 0 : 1, b = 1 - a;  // the outer one, the inner one
+  const size_t a = block[0].axis < block[1].axis ? 0 : 1, b = 1 - a;  // the outer axis, the inner axis
   const auto outer = static_cast<size_t>(block[a].axis), inner = static_cast<size_t>(block[b].axis);
   const Rows before = rows_of(from.dims(), block[a].axis), behind = rows_of(from.dims(), block[b].axis);
   int64_t between = 1;

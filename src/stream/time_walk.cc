@@ -11,7 +11,7 @@ namespace treadle::stream {
 
 namespace {
 
-constexpr size_t kLongestPath = 6;  // nodes of it that an error names
+constexpr size_t kLongestPath = 6;  // nodes of a path that an error names
 
 }  // namespace
 
@@ -220,7 +220,7 @@ ir::Value* TimeWalk::with_length(const Dim& dim) const {
   return nullptr;
 }
 
-// A value that several read is held back for each of them; a body reads what is captured under its new name.
+// A value with several readers is held back for each of them; a body reads the captured value under its new name.
 Result<Role> TimeWalk::join(ir::Node& node) {
   std::vector<ir::Value*> timed;
   const auto add = [&](ir::Value* v) {
@@ -270,7 +270,7 @@ Status TimeWalk::refuse(const ir::Node& node, const std::string& why) const {
                label(node), role(*it).axis, length_name_, std::string_view((*it)->name), why, path_to(*it));
 }
 
-// How the signal gets to `v`: "x -> Conv 'c1' -> Relu 'r1'".
+// The path of the signal to `v`: "x -> Conv 'c1' -> Relu 'r1'".
 std::string TimeWalk::path_to(const ir::Value* v) const {
   std::vector<std::string> steps;
   while (v->producer) {

@@ -1,6 +1,6 @@
 #pragma once
-// One walk over a graph that is to be streamed, for stream/block_graphs.cc: gives every value a role, and rewrites the
-// graph for one of its phases on the way.
+// One walk over a graph that is to be streamed, for stream/block_graphs.cc. It gives every value a role, and rewrites
+// the graph for one of its phases.
 
 #include <optional>
 #include <unordered_map>
@@ -13,31 +13,31 @@
 namespace treadle::stream {
 
 enum class Phase : uint8_t {
-  kAnalyse,  // to count frames; the graph that comes out is of no use
+  kAnalyse,  // counts frames only; the resulting graph is not used
   kStart,
   kSteady,
   kLast,
 };
 
-// What a value has to do with time.
+// How a value depends on time.
 struct Role {
   enum class Kind : uint8_t {
-    kFree,    // nothing
+    kFree,    // it does not
     kTimed,   // frames along `axis`
-    kLength,  // integers that follow from the length of the signal
-    kSoFar,   // the state of a recurrence, and what follows from it
+    kLength,  // integers that depend on the signal's length
+    kSoFar,   // the state of a recurrence, and values computed from it
   };
   Kind kind = Kind::kFree;
-  bool carried = false;   // follows from an input that the caller carries
-  bool may_stop = false;  // frames end where a loop ends by its condition
+  bool carried = false;   // depends on an input that the caller carries
+  bool may_stop = false;  // frames end when a loop ends by its condition
   int64_t axis = 0;
   int frames = FrameCounts::kSamples;
-  int64_t tail = 0;  // at least so many frames come with the end of the signal, behind those of all its samples
+  int64_t tail = 0;  // a lower bound of the frames that come at the end of the signal, after those of all samples
 
   bool timed() const { return kind == Kind::kTimed; }
 };
 
-// How reasons name a node: "Conv '/encoder/conv'".
+// The name of a node in errors: "Conv '/encoder/conv'".
 std::string label(const ir::Node& node);
 
 class TimeWalk {
@@ -46,7 +46,7 @@ class TimeWalk {
     std::string name;
     ir::Value* past = nullptr;  // null in the first block
     ir::Value* next = nullptr;
-    bool zeros = false;  // the first block, too, is one behind zeros of its sizes
+    bool zeros = false;  // the first block begins with zeros of the state's sizes
   };
 
   TimeWalk(ir::Graph& graph, Phase phase, Lattice lattice)
@@ -64,34 +64,34 @@ class TimeWalk {
  private:
   using Handler = Status (TimeWalk::*)(ir::Node&);
   static Handler handler_of(const ir::Node& node);
-  struct Operands {  // roles of a node's inputs and of what its bodies capture
+  struct Operands {  // roles of a node's inputs and of the values that its bodies capture
     bool timed = false, length = false, so_far = false, carried = false;
   };
 
-  // --- streaming_walk.cc: roles
+  // --- time_walk.cc: roles
   Status visit(std::unique_ptr<ir::Node> node);
   Operands operands(const ir::Node& node) const;
-  Status pass_on(ir::Node& node, const Operands& operands);  // a node without a rule of its own
-  Status pass_frames(ir::Node& node);                        // one that takes frames one by one
+  Status pass_on(ir::Node& node, const Operands& operands);  // a node without a rule
+  Status pass_frames(ir::Node& node);                        // a node that treats each frame by itself
   Status pass_shape(ir::Node& node);
   const Role& role(const ir::Value* v) const;
   void set_role(ir::Value* v, Role role);
   void set_frames(ir::Value* v, int64_t axis, int frames, int64_t tail, const Role& like);
-  // Operands that have more frames than others hold them back. The role of what they are then.
+  // Holds back operands that have more frames than others. Returns the role that all operands then have.
   Result<Role> join(ir::Node& node);
   Status refuse(const ir::Node& node, const std::string& why) const;
   std::string path_to(const ir::Value* v) const;
   bool is_samples(const Dim& dim) const { return depends_on(dim, kSamplesSymbol); }
   std::optional<Shape> contents(const ir::Value* v) const;
-  // A timed value with as many frames in a whole run as `dim` says.
+  // A timed value that has `dim` frames in a whole run.
   ir::Value* with_length(const Dim& dim) const;
   Role length_or_free(const ir::Value* v) const;
 
-  // --- streaming_edit.cc
+  // --- time_walk_edit.cc
   bool first_block() const { return phase_ == Phase::kStart; }
   bool last_block() const { return phase_ == Phase::kLast; }
-  void emit();  // puts the node at hand behind what has been made for it
-  void drop();  // forgets the node at hand, for which replace_output() has put another
+  void emit();  // puts the current node behind the nodes made for it
+  void drop();  // removes the current node, whose output replace_output() has replaced
   ir::Node* make(std::string_view op, std::initializer_list<ir::Value*> inputs,
                  std::vector<ir::Attribute> attributes = {});
   ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type,
@@ -103,24 +103,24 @@ class TimeWalk {
   ir::Value* pad_frames(ir::Value* v, int64_t axis, int64_t begin, int64_t end);
   ir::Value* length_of(ir::Value* timed);  // [1]
   ir::Value* as_scalar(ir::Value* one);
-  // The vector `shape` with element `at` as `element` ([1]) gives it. `whole`: what is known of it.
+  // The vector `shape` with element `at` replaced by `element` ([1]). `whole`: the known contents of `shape`.
   ir::Value* with_element(ir::Value* shape, const Shape& whole, size_t at, ir::Value* element);
   size_t add_state(const std::string& name, Type type);
   ir::Value* past(size_t state) const { return states_[state].past; }
   void set_next(size_t state, ir::Value* v) { states_[state].next = v; }
   static Type frames_type(const ir::Value* v, int64_t axis, int64_t frames);
-  // `v` behind its last `frames` frames of the block before; `pad`: zeros that stand before the first block.
+  // `v` with the last `frames` frames of the block before in front of it. `pad`: zeros in front of the first block.
   ir::Value* with_history(ir::Value* v, int64_t axis, int64_t frames, int64_t pad, const std::string& name);
   // All but the last `frames` frames, which come with the next block.
   ir::Value* hold_back(ir::Value* v, int64_t axis, int64_t frames, const std::string& name);
-  // What stands for output 0 from now on, made behind the node.
+  // Makes `v` replace output 0 behind the node.
   void replace_output(ir::Node& node, ir::Value* v);
   ir::Value* current(ir::Value* v) const;
   void set_input(ir::Node& node, size_t i, ir::Value* v);
   ir::Value* need_output(ir::Node& node, size_t i, const Type& type);
   void finish_graph(const std::vector<TimedInput>& timed);
 
-  // --- streaming_windows.cc: what reaches from frame to frame
+  // --- time_walk_windows.cc: nodes that reach from frame to frame
   struct TimeWindow;
   Status window(ir::Node& node);
   Result<TimeWindow> read_time_window(const ir::Node& node, const Role& x) const;
@@ -132,7 +132,7 @@ class TimeWalk {
   Status cum_sum(ir::Node& node);
   Status gather(ir::Node& node);
 
-  // --- streaming_shapes.cc: sizes that follow the length of the signal
+  // --- time_walk_shapes.cc: sizes that depend on the signal's length
   Status reshape(ir::Node& node);
   Status squeeze(ir::Node& node);
   Status expand(ir::Node& node);
@@ -140,7 +140,7 @@ class TimeWalk {
   Status range(ir::Node& node);
   Status generate(ir::Node& node, ir::Value* shape, size_t input);
 
-  // --- streaming_loops.cc
+  // --- time_walk_loops.cc
   Status recurrence(ir::Node& node);
   Status scan(ir::Node& node);
   Status loop(ir::Node& node);
@@ -148,7 +148,7 @@ class TimeWalk {
   Result<LoopReads> find_reads(const ir::Node& node) const;
   void count_on(ir::Node& node, const LoopReads& reads);
   void keep_condition(ir::Node& node);
-  // A state of a recurrence: node input `in` begins with what node output `out` was.
+  // A state of a recurrence: node input `in` begins with the last value of node output `out`.
   void carry(ir::Node& node, size_t in, size_t out, const Type& type);
 
   ir::Graph& graph_;
@@ -159,11 +159,11 @@ class TimeWalk {
   std::unordered_map<const ir::Value*, Role> roles_;
   std::vector<ir::Value*> timed_;  // in order
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
-  std::unique_ptr<ir::Node> node_;  // at hand
+  std::unique_ptr<ir::Node> node_;  // the current node
   std::vector<State> states_;
   std::vector<size_t> running_;
-  std::string length_name_;          // of the signal, as the model names it: " (T)"; may be empty
-  std::vector<ir::Value*> outputs_;  // the model's
+  std::string length_name_;          // the model's name for the signal's length: " (T)"; may be empty
+  std::vector<ir::Value*> outputs_;  // of the model
 };
 
 }  // namespace treadle::stream

@@ -1,4 +1,4 @@
-// What a walk changes in the graph: nodes in front of and behind the one at hand, states.
+// Changes of the graph during a walk: nodes before and behind the current one, states.
 #include <algorithm>
 #include <climits>
 
@@ -71,7 +71,7 @@ ir::Value* TimeWalk::with_element(ir::Value* shape, const Shape& whole, size_t a
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Sizes that only an expression gives are left open: an input has none.
+// Sizes that are expressions are left open, because an input cannot have them.
 Type TimeWalk::frames_type(const ir::Value* v, int64_t axis, int64_t frames) {
   Type type = v->type;
   for (Dim& d : type.shape) {
@@ -155,8 +155,8 @@ ir::Value* TimeWalk::need_output(ir::Node& node, size_t i, const Type& type) {
 
 namespace {
 
-// Types were those of the whole signal; inference finds the block's anew. What bodies hand out keeps its type: a size
-// that the model states is one that it means, though another one in a block (`record_output_types` of the session).
+// Types were inferred for the whole signal; inference finds those of the block. Outputs of bodies keep their types: a
+// size that the model states is kept, although the block's size differs (`record_output_types` of the session).
 void forget_types(ir::Region& region) {
   for (const auto& node : region.nodes) {
     for (ir::Value* v : node->outputs) {
@@ -177,7 +177,7 @@ void TimeWalk::finish_graph(const std::vector<TimedInput>& timed) {
   for (ir::Value*& out : top_.outputs) out = current(out);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     ir::Value*& out = top_.outputs[i];
-    // What is an input or a constant, or two outputs at once, gets a name of its own as an output.
+    // An output that is an input or a constant, or occurs twice, gets a name of its own.
     const bool shared = !out->producer || std::count(top_.outputs.begin(), top_.outputs.end(), out) > 1;
     if (shared && out->name != names[i]) out = call("Identity", {out}, out->type);
     out->name = names[i];

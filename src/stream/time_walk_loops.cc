@@ -1,4 +1,4 @@
-// Recurrences and loops over time: they begin a block with what they carried out of the one before.
+// Recurrences and loops over time: a block begins with the states in which the block before ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ bool is_zeros(const Tensor& t) {
   return t.type() != ElementType::kString && std::all_of(bytes, bytes + t.byte_size(), [](char b) { return b == 0; });
 }
 
-// Zeros of any sizes, as exporters write the state that a recurrence begins with; null: none is given.
+// Whether `v` is zeros of any sizes, in the forms in which exporters write the initial state of a recurrence; null (no
+// initial state) counts as zeros.
 bool is_zeros(const ir::Value* v) {
   if (v && v->is_constant()) return is_zeros(v->constant);
   if (!v || !v->producer || !v->producer->op->domain.empty()) return !v;
@@ -48,7 +49,7 @@ void TimeWalk::carry(ir::Node& node, size_t in, size_t out, const Type& type) {
   const size_t state = add_state(std::string(node.name) + ":state" + (out > 0 ? std::to_string(out) : ""), type);
   if (!first_block()) set_input(node, in, past(state));
   set_next(state, end);
-  states_[state].zeros = node.op->name != "Loop" && is_zeros(begin);  // what a Loop carries may grow
+  states_[state].zeros = node.op->name != "Loop" && is_zeros(begin);  // a Loop's state may grow
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -119,15 +120,15 @@ Status TimeWalk::scan(ir::Node& node) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// How the body of a Loop reads its signals: frame by frame, at the iteration's number.
+// How the body of a Loop reads its signals: frame by frame, by the iteration's number.
 struct TimeWalk::LoopReads {
   std::vector<ir::Node*> gathers;
-  bool counts = false;  // the number serves for something else as well
+  bool counts = false;  // the number has other uses too
 };
 
 namespace {
 
-// Nodes that hand a number on as it is.
+// Nodes that pass a number on unchanged.
 bool passes_number(const ir::Node& node) {
   const std::string& op = node.op->name;
   return node.op->domain.empty() &&
@@ -176,7 +177,7 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
   return reads;
 }
 
-// In the body the iterations are numbered from the beginning of the signal, but frames from the beginning of the block.
+// In the body, iterations are numbered from the beginning of the signal, but frames from the beginning of the block.
 void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   const Type scalar = Type::tensor(ElementType::kInt64, Shape{});
   const size_t state = add_state(std::string(node.name) + ":iteration", scalar);
@@ -186,7 +187,7 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   ir::Value* before = past(state);
   if (!last_block()) set_next(state, call("Add", {before, iterations}, scalar));
   ir::Region& body = loop.body();
-  // A node that stands nowhere yet; its result is one of `region`.
+  // A node outside of the graph, whose result belongs to `region`.
   const auto detached = [&](std::string_view op, std::initializer_list<ir::Value*> inputs, ir::Region& region) {
     make(op, inputs);
     std::unique_ptr<ir::Node> made = std::move(top_.nodes.back());
@@ -206,13 +207,13 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
     }
     gather->inputs[1] = (*region.nodes.insert(at, detached("Sub", {index, offset}, region)))->outputs[0];
   }
-  // Stands nowhere while the others get its result, so that it reads the number itself.
+  // Outside of the graph while other nodes get its result, so that it reads the number itself.
   std::unique_ptr<ir::Node> from_signal = detached("Add", {loop.counter(), before}, body);
   ir::replace_uses(body, {{loop.counter(), from_signal->outputs[0]}});
   body.nodes.insert(body.nodes.begin(), std::move(from_signal));
 }
 
-// The condition becomes a state of the loop as well, so that a block after its end runs no iteration.
+// Makes the condition a state of the loop as well, so that a block after the loop's end runs no iteration.
 void TimeWalk::keep_condition(ir::Node& node) {
   LoopEditor loop(node);
   ir::Value* condition = loop.condition();
@@ -269,7 +270,7 @@ Status TimeWalk::loop(ir::Node& node) {
   if (reads.counts) count_on(node, reads);
   for (size_t i = 0; i < loop.states(); ++i) {
     const auto [initial, before, after, final] = loop.state(i);
-    // Of a state that nobody reads behind the loop, the body tells whether it keeps its sizes.
+    // If the final state has no reader, the body determines whether it keeps its sizes.
     Type type = final ? final->type : before->type;
     if (type.is_tensor() && !identical(type, initial->type)) type = Type::tensor(type.element);
     ir::Value shape_of;

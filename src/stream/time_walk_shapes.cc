@@ -1,4 +1,4 @@
-// Sizes that follow the length of the signal: in a block they follow the length of the block.
+// Sizes that depend on the signal's length: in a block they depend on the block's length.
 #include <algorithm>
 #include <numeric>
 
@@ -18,8 +18,8 @@ Dim product(const Shape& shape, size_t first, size_t last) {
 
 }  // namespace
 
-// Frames keep their order, so nothing of another size may stand before them; they may be put together or divided:
-// [T, 4, 8] as [4 * T, 8] has four frames for one.
+// Frames keep their order, so no other size may stand before them. They may be merged or divided: [T, 4, 8] as [4 * T,
+// 8] has four frames for one.
 Status TimeWalk::reshape(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   if (!x.timed()) return pass_on(node, operands(node));
@@ -55,7 +55,7 @@ Status TimeWalk::reshape(ir::Node& node) {
       whole[i] = out[i];
     } else if (whole[i].is_known(-1)) {
       if (i >= in.size() || !same(in[i], out[i])) return refuse(node, shapes);
-      whole[i] = 0;  // the input's
+      whole[i] = 0;  // copies the input's size
     }
   }
   whole[b] = -1;
@@ -64,7 +64,7 @@ Status TimeWalk::reshape(ir::Node& node) {
   return {};
 }
 
-// Without axes it takes away whatever is 1, which a block of one frame is.
+// Squeeze without axes would also remove the time axis of a block of one frame, so it gets axes.
 Status TimeWalk::squeeze(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   const auto axes = constant_axes(node, 1);
@@ -103,7 +103,7 @@ Status TimeWalk::constant_of_shape(ir::Node& node) {
   return generate(node, node.inputs[0], 0);
 }
 
-// Frames that are all alike: as many as another value has that is as long as they are.
+// Frames that are all equal: as many as another value with the same number has.
 Status TimeWalk::generate(ir::Node& node, ir::Value* shape, size_t input) {
   ir::Value* y = node.outputs[0];
   const auto given = contents(shape);
@@ -123,7 +123,7 @@ Status TimeWalk::generate(ir::Node& node, ir::Value* shape, size_t input) {
   return {};
 }
 
-// Goes on where the block before has ended.
+// Continues where the block before ended.
 Status TimeWalk::range(ir::Node& node) {
   ir::Value* y = node.outputs[0];
   const Operands all = operands(node);

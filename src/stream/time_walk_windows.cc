@@ -1,12 +1,13 @@
-// What reaches from frame to frame: windows of convolutions and pools, pads, parts cut off, running sums.
+// Nodes that reach from frame to frame: windows of convolutions and pools, pads, cuts, running sums.
 //
-// A window of `reach` frames (dilation included) that advances by `stride` is done with its first frames once they have
-// moved out of it. What is left of them when a block ends, behind the pads of the beginning, stays for the next block:
+// A window of `reach` frames (dilation included) that advances by `stride` no longer needs the frames in front of it.
+// The frames that later windows need when a block ends stay for the next block; their number, with the pads of the
+// beginning, is:
 //
 //   kept = begin + frames of x - stride * frames of y
 //
-// Blocks end where that is the same number every time. The last block brings the pads of the end. It may be too short
-// for a single window, which no operator likes; so it gets one stride of frames more, and the result one frame less.
+// Blocks end where this number is always the same. The last block adds the pads of the end. It may be too short for a
+// single window, which operators refuse; so it gets one stride of frames more, and its result one frame less.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 namespace treadle::stream {
 
 struct TimeWalk::TimeWindow {
-  size_t spatial = 0;  // which of the spatial axes is time
+  size_t spatial = 0;  // the spatial axis that is time
   size_t axes = 0;
   int64_t reach = 1, stride = 1;
   std::vector<int64_t> begin, end;  // pads of all spatial axes
@@ -27,7 +28,7 @@ struct TimeWalk::TimeWindow {
 
   int64_t time_begin() const { return begin[spatial]; }
   int64_t time_end() const { return end[spatial]; }
-  // Frames that must have come for the next one of y, where windows leave frames out.
+  // Frames that must have come for the next frame of y, if windows skip frames.
   int64_t span() const { return std::max(reach, stride); }
 };
 
@@ -41,7 +42,7 @@ size_t weights_of(const ir::Node& node) {
   return node.op->factors[1];
 }
 
-// Sizes of the kernel along spatial axis i.
+// The kernel's size along spatial axis i.
 Result<int64_t> kernel_size(const ir::Node& node, const nn::Window& window, size_t i) {
   if (window.has_kernel) return window.kernel[i];
   const ir::Value* w = is_pool(node) ? nullptr : node.inputs[weights_of(node)];
@@ -88,7 +89,7 @@ Result<TimeWalk::TimeWindow> TimeWalk::read_time_window(const ir::Node& node, co
   return time;
 }
 
-// Explicit pads, those of the time axis as given.
+// Sets explicit pads, those of the time axis to `begin` and `end`.
 Status TimeWalk::set_pads(ir::Node& node, const TimeWindow& window, int64_t begin, int64_t end) {
   std::vector<int64_t> pads = window.begin;
   pads.insert(pads.end(), window.end.begin(), window.end.end());
@@ -127,14 +128,14 @@ Status TimeWalk::window(ir::Node& node) {
   set_input(node, 0, in);
   set_frames(node.outputs[0], x.axis, frames, tail, x);
   emit();
-  // Windows that are complete but wait for the frames that their stride leaves out.
+  // Complete windows that still wait for the frames that their stride skips.
   const int64_t surplus = last_block() ? 1 : kept >= w.reach ? (kept - w.reach) / stride + 1 : 0;
   if (surplus > 0) replace_output(node, slice(node.outputs[0], x.axis, 0, -surplus));
   return {};
 }
 
-// Frame k of x is added to the frames k * stride to k * stride + reach - 1. A frame is done when no later one of x
-// reaches it; `kept` frames of x reach into those that are not.
+// Frame k of x is added to the frames k * stride to k * stride + reach - 1. A frame is complete when no later frame of
+// x reaches it; the last `kept` frames of x reach into incomplete frames.
 Status TimeWalk::conv_transpose(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   if (!x.timed() || x.axis < 2) return pass_on(node, operands(node));
@@ -152,7 +153,7 @@ Status TimeWalk::conv_transpose(ir::Node& node) {
   std::vector<int64_t> more(given.begin(), given.end());
   more.resize(w.axes);
   const int64_t begin = w.time_begin(), end = w.time_end(), stride = w.stride;
-  const int64_t behind = w.reach - stride - end + more[w.spatial];  // frames that come with the end
+  const int64_t behind = w.reach - stride - end + more[w.spatial];  // frames that come at the end
   if (w.reach < stride || behind < 0) return refuse(node, "it leaves out frames at the end");
   const int frames = counts_.scaled(counts_.scaled(x.frames, 0, 0, stride), -begin, behind - begin);
   const int64_t kept = (w.reach - 1) / stride;
@@ -177,7 +178,7 @@ Status TimeWalk::conv_transpose(ir::Node& node) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// The beginning is padded in the first block, the end in the last one. Negative pads cut off.
+// Pads the beginning in the first block and the end in the last one. Negative pads cut.
 Status TimeWalk::pad(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   const size_t rank = node.inputs[0]->type.shape.size();
@@ -198,7 +199,7 @@ Status TimeWalk::pad(ir::Node& node) {
   if (mode == "wrap" && (begin != 0 || end != 0)) return refuse(node, "its pads wrap around");
   if (mode == "reflect" && begin > 0) counts_.need(x.frames, begin + 1);
   const int64_t held = std::max<int64_t>(0, -end - x.tail);
-  // What the pads of the end look back at.
+  // The number of frames from which the pads of the end are copied.
   const int64_t seen = end <= 0 || mode == "constant" ? 0 : mode == "edge" ? 1 : end + 1;
   if (seen > 0) counts_.need(x.frames, seen);
   std::vector<int64_t> now = *pads;
@@ -221,7 +222,7 @@ Status TimeWalk::pad(ir::Node& node) {
   return {};
 }
 
-// Along time: the first frames are cut off in the first block, the last ones are held back until more come.
+// Along time: the first block cuts the first frames; the last frames are held back until more come.
 Status TimeWalk::slice_node(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   if (!x.timed()) return pass_on(node, operands(node));
@@ -258,7 +259,7 @@ Status TimeWalk::slice_node(ir::Node& node) {
   const int64_t held = std::max<int64_t>(0, cut - x.tail);
   const int frames = counts_.scaled(x.frames, -start.value() - held, -start.value() - cut);
   ir::Value* in = node.inputs[0];
-  // Another cut than that of time stays with the node; the one of time is made here.
+  // Cuts along other axes stay in the node; the cut along time is made here.
   in = hold_back(in, x.axis, held, std::string(node.name) + ":frames");
   if (first_block() && start.value() > 0) in = slice(in, x.axis, start.value(), INT64_MAX);
   if (last_block() && cut > 0) in = slice(in, x.axis, 0, -cut);
@@ -285,7 +286,7 @@ Status TimeWalk::slice_node(ir::Node& node) {
   return {};
 }
 
-// Frames of their own before or behind those of the signal.
+// Concatenates constant frames before or behind the frames of the signal.
 Status TimeWalk::concat_node(ir::Node& node) {
   const Operands all = operands(node);
   size_t at = SIZE_MAX, timed = 0;
@@ -320,7 +321,7 @@ Status TimeWalk::concat_node(ir::Node& node) {
   return {};
 }
 
-// The sum so far stands in front of the block: sums are made in the same order as over the whole signal.
+// Puts the sum so far in front of the block, so that sums are made in the order of a run over the whole signal.
 Status TimeWalk::cum_sum(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   auto axis = constant_ints(node, 1);
@@ -345,7 +346,7 @@ Status TimeWalk::cum_sum(ir::Node& node) {
   return {};
 }
 
-// The last frame of all is what has been the last one so far.
+// The last frame of the signal is the last frame of the newest block.
 Status TimeWalk::gather(ir::Node& node) {
   const Role x = role(node.inputs[0]);
   const auto index = constant_ints(node, 1);

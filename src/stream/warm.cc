@@ -1,4 +1,5 @@
-// Warming pushes silence to a second stream, which plans and compiles all that later pushes of the first stream run.
+// Warming pushes silence to a second stream, which plans and compiles everything that later pushes of the first stream
+// run.
 #include <numeric>
 
 #include "stream/layout.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostPushes = 4096;  // of one size
 
-// As many samples as there are of one size, in each input that is cut; all others as they begin.
+// `samples` samples of zeros for each timed input, and initial values for all other inputs.
 Result<std::vector<AnyValue>> silence(const StreamLayout& layout, int64_t samples) {
   std::vector<AnyValue> values;
   for (const StreamLayout::Timed& timed : layout.timed) {
@@ -42,7 +43,7 @@ Status Stream::warm(std::span<const int64_t> sizes) const {
   return {};
 }
 
-// Pushes until the stream has begun and the number of samples that wait has been through all of its values.
+// Pushes until the stream has begun, and until the number of waiting samples has had all of its values.
 Status Stream::rehearse(int64_t samples) const {
   Stream trial(layout_);
   TREADLE_TRY(trial.reset());
