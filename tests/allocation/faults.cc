@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-// The linker turns what the engine calls into __wrap_..., and __real_... is what it would have called.
+// The linker turns calls of the engine into calls of __wrap_...; __real_... is the function that it would have called.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void* __real_malloc(size_t bytes);
@@ -63,7 +63,7 @@ class Spinning {
   std::atomic_flag& flag_;
 };
 
-// --- what is alive: a hash table of addresses, in memory of its own
+// --- live pieces: a hash table of addresses, in memory of its own
 
 struct Piece {
   const void* memory = nullptr;
@@ -107,9 +107,9 @@ void remove_piece(const void* memory) {
   const Spinning lock(pieces_lock);
   size_t at = home_of(memory);
   while (pieces[at].memory && pieces[at].memory != memory) at = (at + 1) % kPieces;
-  if (!pieces[at].memory) return;  // not from here
+  if (!pieces[at].memory) return;  // not allocated here
   living.fetch_sub(1, std::memory_order_relaxed);
-  // What follows moves up, as far as it may.
+  // Entries behind it move up as far as they may.
   for (size_t next = (at + 1) % kPieces; pieces[next].memory; next = (next + 1) % kPieces) {
     const size_t away = (next - home_of(pieces[next].memory)) % kPieces, gap = (next - at) % kPieces;
     if (away < gap) continue;
@@ -126,7 +126,7 @@ void print(const Stack& stack) {
   backtrace_symbols_fd(stack.data(), count, STDERR_FILENO);
 }
 
-// --- who is refused
+// --- which requests are refused
 
 [[gnu::noinline]] bool is_refused(const void* caller) {
   const Mode now = mode.load(std::memory_order_acquire);
@@ -235,7 +235,7 @@ void print_here() {
 
 }  // namespace treadle::faults
 
-// Seen from the C++ library as well, whose strings and lists ask for memory there.
+// The C++ library uses these too: its strings and lists allocate memory through them.
 #pragma GCC visibility push(default)
 
 using treadle::faults::get;

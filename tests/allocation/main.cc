@@ -1,12 +1,12 @@
-// Every request for memory of the engine is made to fail in turn: loading, planning, running, streams, pools, saving,
-// checking, inference, conversion. See trials.h for what has to hold, docs/memory.md for what is promised.
+// Makes every request for memory of the engine fail in turn: loading, planning, running, streams, pools, saving,
+// checking, inference, conversion. trials.h says what has to hold, docs/memory.md what is promised.
 //
 //   treadle_allocation_tests                      at every place in the code, reached in every way, once
 //   TREADLE_TEST_LONG=1 treadle_allocation_tests  every single request, up to 1000 points of a call
 //   treadle_allocation_tests NAME...              trials of these models only ("recurrent", "stream windows")
 //
-// TREADLE_ALLOCATION_STACKS=1 keeps stacks, for memory that is lost. Addresses become names by
-// `llvm-symbolizer --obj=build/bin/treadle_allocation_tests ADDRESS`.
+// TREADLE_ALLOCATION_STACKS=1 keeps stacks, to find lost memory. `llvm-symbolizer
+// --obj=build/bin/treadle_allocation_tests ADDRESS` turns addresses into names.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@
 namespace treadle::faults {
 namespace {
 
-// --- what trials are made of -----------------------------------------------------------------------------------------
+// --- parts of trials -------------------------------------------------------------------------------------------------
 
 Options make_options(const Settings& settings) {
   treadle_options* options = nullptr;
@@ -51,7 +51,7 @@ std::string binary_of(const std::string& text) {
   return binary;
 }
 
-// What a call is given, and where its results go.
+// The inputs of a call, and the places for its results.
 class Call {
  public:
   explicit Call(const std::vector<Input>& inputs) {
@@ -118,7 +118,7 @@ std::string result_of(const Session& session, const std::vector<Input>& inputs) 
   return bytes_of(call.outputs);
 }
 
-// A call that gives bytes.
+// A call that returns bytes.
 struct Bytes {
   char* data = nullptr;
   size_t size = 0;
@@ -129,7 +129,7 @@ struct Bytes {
   }
 };
 
-// The first result is the right one.
+// Whether the first result is right.
 class Same {
  public:
   std::string operator()(const std::string& found) {
@@ -194,7 +194,7 @@ void try_planning(Trials& trials, const Model& model) {
                   }});
 }
 
-// A session that has run before, each time with new handles for results, then with those of the run before.
+// A session that has run before: each time with new handles for results, then with those of the run before.
 void try_running(Trials& trials, const Model& model, const char* phase, Whose whose = Whose::kCaller) {
   const Session session = open_session(binary_of(model.text), model.settings);
   const std::string expected = result_of(session, model.inputs);
@@ -351,12 +351,12 @@ void try_model(Trials& trials, const Model& model) {
 void try_threads(Trials& trials, const Model& model) {
   const int64_t loops = thread_pool_counters().loops;
   (void)result_of(open_session(model.text, model.settings), model.inputs);
-  if (thread_pool_counters().loops == loops) std::abort();  // the model is too small to be of use here
+  if (thread_pool_counters().loops == loops) std::abort();  // the model is too small to use two threads
   try_running(trials, model, "run, 2 threads");
   try_running(trials, model, "run, the pool", Whose::kOthers);
 }
 
-// Native code that an earlier process has left: everything but the compiler itself.
+// Native code from an earlier process: everything but the compiler runs.
 void try_native(Trials& trials, Model model, const std::string& folder) {
   model.settings = {{"threads", "1"}, {"jit", "always"}, {"jit_cache", folder + "/native"}};
   (void)result_of(open_session(model.text, model.settings), model.inputs);
@@ -364,7 +364,7 @@ void try_native(Trials& trials, Model model, const std::string& folder) {
   try_running(trials, model, "run native code");
 }
 
-// The same in the background, refused there, and refused where it is asked for.
+// The same in the background: requests fail in the background thread, and in the thread that asks for the code.
 void try_background(Trials& trials, Model model, const std::string& folder) {
   model.settings = {{"threads", "1"}, {"jit", "always"}, {"jit_cache", folder + "/native"}};
   const std::string expected = result_of(open_session(model.text, model.settings), model.inputs);
@@ -413,7 +413,7 @@ Stream open_stream(const Session& session, const StreamOptions& roles) {
   return Stream(stream);
 }
 
-// What the next two pushes and the flush of a stream give.
+// The results of the next two pushes and the flush of a stream.
 std::string rest_of(treadle_stream* stream, const StreamModel& model) {
   std::string all;
   Call call(model.model.inputs);
@@ -447,7 +447,7 @@ void try_stream(Trials& trials, const StreamModel& model) {
       "stream: create", name,
       {.call = [&] { return treadle_stream_create(session.get(), roles.get(), &made); }, .verify = verify_start});
 
-  // Each begins after `pushes` pushes of one stream, whose state is put back before the next.
+  // Each trial begins after `pushes` pushes of one stream, whose state is restored before the next trial.
   Call call(model.model.inputs);
   for (const int pushes : {0, 1, 4}) {
     const Stream stream = open_stream(session, roles);
@@ -466,7 +466,7 @@ void try_stream(Trials& trials, const StreamModel& model) {
                 .call = [&] { return call.push(stream.get()); },
                 .verify = [&] { return pushed(bytes_of(call.outputs) + rest_of(stream.get(), model)); },
                 .finish = clear});
-    // Into what the push before gave.
+    // The push writes into the results of the push before.
     Same again;
     trials.run("stream: push", title + ", into results",
                {.prepare =
@@ -502,7 +502,7 @@ void try_stream(Trials& trials, const StreamModel& model) {
   }
 }
 
-// Three streams, of which the first two take part in the push.
+// Three streams; the first two take part in the push.
 class PoolUnderTrial {
  public:
   PoolUnderTrial(const Session& session, const StreamOptions& roles, const StreamModel& model)
@@ -523,14 +523,14 @@ class PoolUnderTrial {
     return treadle_pool_push(pool_.get(), nullptr, ids.data(), count, call_.names.data(), 1, values.data(),
                              outputs_.data());
   }
-  // As an array of one stream.
+  // The feed as an array for one stream.
   treadle_status* push_batch(int64_t id) {
     return treadle_pool_push_batch(pool_.get(), nullptr, &id, 1, call_.names.data(), call_.values.data(), 1,
                                    outputs_.data(), nullptr);
   }
   bool has_batch() const { return *treadle_pool_why_single(pool_.get()) == 0; }
   treadle_status* flush(int64_t id) { return treadle_pool_flush(pool_.get(), nullptr, id, outputs_.data()); }
-  // What was given, and what all streams that are there give from now on.
+  // The results of the push, and the results of all streams from then on.
   std::string rest() {
     std::string all = bytes_of_outputs();
     for (int64_t id = 1; id <= 4; ++id) {
@@ -638,7 +638,8 @@ void try_pool(Trials& trials, const StreamModel& model) {
               .finish = close});
 }
 
-// --- options, and what a process does for the first time -------------------------------------------------------------
+// --- options, and first calls in a process
+// ----------------------------------------------------------------------------
 
 void try_options(Trials& trials) {
   treadle_options* options = nullptr;
@@ -728,7 +729,7 @@ std::vector<Scenario> scenarios(const std::string& folder) {
   return all;
 }
 
-// The last words of a process: where memory was refused, and where it is now.
+// Printed when a process ends: where memory was refused, and where the process is now.
 void tell_where(int number) {
   disarm();
   print_refused();
@@ -738,7 +739,7 @@ void tell_where(int number) {
   std::raise(number);
 }
 
-// In a process of its own, and again behind the point where one died.
+// Runs in a process of its own; if it dies, a new process continues behind that point.
 void run(const Scenario& scenario, Board& board, bool everywhere) {
   constexpr int kMostDeaths = 40;
   board.trial = board.at = 0;

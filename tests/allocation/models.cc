@@ -208,7 +208,7 @@ main (string[N] s) => (float[F] counts, int64[N] labels, string[N] back) {
 }
 )";
 
-// Attention over a cache that grows, as a decoder has it.
+// Attention over a cache that grows, as in a decoder.
 constexpr const char* kGrowing = R"(
 main (int64 m, float[1, 8] x) => (float[1, 8] y, float[A, 8] keys) <float[0, 8] empty = {}, float[8, 8] w = {
   0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.1,
@@ -336,7 +336,7 @@ main (float[1, 64, 1] x, float[1, 64, 1] wave) => (float[A, B, C] spectrum, floa
 }
 )";
 
-// Sizes that data decides, in a loop that becomes native code.
+// Sizes that depend on data, in a loop that becomes native code.
 constexpr const char* kNative = R"(
 main (int64 m, float[8] x, float[4, 8] table) => (float[8] y, float[S, 8] rows, float[G] grown) <float[0] empty = {}> {
   go = Constant <value = bool {1}> ()
@@ -356,7 +356,7 @@ main (int64 m, float[8] x, float[4, 8] table) => (float[8] y, float[S, 8] rows, 
 }
 )";
 
-// So many iterations that native code is asked for in the background.
+// Enough iterations for native code to be compiled in the background.
 constexpr const char* kManyIterations = R"(
 main (int64 m, float[8] x) => (float[8] y) {
   go = Constant <value = bool {1}> ()
@@ -404,7 +404,7 @@ std::vector<Model> models() {
   for (Model& model : all) {
     model.text = kHeader + model.text;
     model.settings = {{"threads", "1"}, {"jit", "off"}};
-    model.may_lose = model.name == "patterns";  // RE2 gives nothing back when its memory runs out
+    model.may_lose = model.name == "patterns";  // RE2 leaks when its memory runs out
   }
   return all;
 }
@@ -433,7 +433,7 @@ main (float[N, 16] x) => (float[N, 16] y, float[16, 16] other)
 }
 )";
   std::ofstream file(folder + "/weights.bin", std::ios::binary);
-  for (int i = 0; i < 40'000; ++i) {  // so many that the file is mapped
+  for (int i = 0; i < 40'000; ++i) {  // large enough for the file to be mapped
     const float value = 0.01F * static_cast<float>(i % 50);
     file.write(reinterpret_cast<const char*>(&value), sizeof value);
   }

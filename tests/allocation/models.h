@@ -1,5 +1,5 @@
 #pragma once
-// Models that between them go through much of the engine, each with inputs.
+// Models that together use most of the engine, each with inputs.
 
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@ using Stream = std::unique_ptr<treadle_stream, Freed<treadle_stream_free>>;
 using StreamOptions = std::unique_ptr<treadle_stream_options, Freed<treadle_stream_options_free>>;
 using Pool = std::unique_ptr<treadle_pool, Freed<treadle_pool_free>>;
 
-// Ends the process when something fails that nothing was done to.
+// Ends the process if a call fails that was not made to fail.
 void require_ok(treadle_status* status);
 
 struct Input {
@@ -40,20 +40,20 @@ struct Model {
   bool may_lose = false;  // a foreign library leaks memory in it
 };
 
-// What a stream over a model is made of.
+// A stream over a model.
 struct StreamModel {
-  Model model;                             // its inputs: those that come with each push
+  Model model;                             // its inputs: those that are given with each push
   std::vector<int64_t> chunk;              // sizes of a chunk of x
-  int64_t axis = 0, hop = 0, context = 0;  // of time in x
-  bool pools = false;                      // there is a batch
+  int64_t axis = 0, hop = 0, context = 0;  // of the time axis of x
+  bool pools = false;                      // whether the model has a batch
   std::vector<Input> bound = {};
 };
 
 std::vector<Model> models();
-// With so much work that two threads share it.
+// With enough work for two threads to share it.
 std::vector<Model> threaded_models();
 std::vector<StreamModel> stream_models();
-// A model that lies in files: `folder`/model.onnx and its external data. Writes the data.
+// A model in files: `folder`/model.onnx and its external data. Writes the data.
 Model external_model(const std::string& folder);
 
 }  // namespace treadle::faults

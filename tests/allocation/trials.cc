@@ -12,12 +12,12 @@ namespace treadle::faults {
 
 namespace {
 
-constexpr unsigned kLongest = 60;  // seconds, of a call that ends
+constexpr unsigned kLongest = 60;  // seconds, of a call
 constexpr int64_t kMostTold = 12;  // of one process
-// Processes of a trial that takes one for each request.
+// Processes of a trial that starts one for each request.
 constexpr size_t kMostProcesses = 200;
-// Points of one trial where all requests are wanted: calls of more (loops of many iterations) ask for the same ones
-// over and over, and the time of a trial grows with the square of their number.
+// Requests of one trial if all are tried. Calls with more requests (loops of many iterations) repeat the same ones, and
+// the time of a trial grows with the square of the number.
 constexpr size_t kMostOfAll = 1000;
 
 treadle_status* const kNoText = reinterpret_cast<treadle_status*>(alignof(void*));
@@ -100,7 +100,7 @@ void Trials::try_point(const Trial& trial, const Point& point, Count& count) {
   alarm(kLongest);
   int64_t before = live();
   Attempt made = attempt(trial, point);
-  // What only grew a table that is kept does not grow it again.
+  // A table that is kept has grown once; it does not grow again.
   for (int again = 0; !may_lose_ && made.wrong.empty() && live() > before && again < 3; ++again) {
     before = live();
     const int64_t since = age();
@@ -124,7 +124,7 @@ void Trials::tell(const std::string& what, const Point& point) {
   if (point.nth > 0) print_refused();
 }
 
-// Null: this trial has been made.
+// Null: this trial is done.
 Count* Trials::begin(const char* phase, const std::string& model) {
   const int64_t number = ++trial_;
   if (number < skipped_trials_) return nullptr;
@@ -172,13 +172,13 @@ void Trials::run_in_fresh_processes(const char* phase, const std::string& model,
   for (size_t i = 0; i < points.size(); i += step) try_in_fresh_process(trial, points[i], *count);
 }
 
-// Whether to try what request number `i / 2` (from 0) of a trial does when it is refused, in the way of `i`: at a place
-// that is new to this phase, and where all are wanted elsewhere.
+// Whether to try trial request `i / 2` (from 0), in the way of `i`: if its place is new to this phase, or if all
+// requests are tried.
 bool Trials::is_wanted(const Trial& trial, const std::vector<Place>& places, size_t i, const Count& count,
                        Point& point) {
   const auto in_phase = static_cast<Place>(&count - board_.counts.data()) << 32;
   point = {trial.whose, i % 2 == 0 ? How::kOne : How::kAllFrom, static_cast<int64_t>(i / 2) + 1};
-  const size_t step = 2 * places.size() / kMostOfAll | 1;  // odd, so that both ways of refusing have their turn
+  const size_t step = 2 * places.size() / kMostOfAll | 1;  // odd, so that both ways of refusing occur
   return is_new(places[i / 2] ^ in_phase, point.how) || (everywhere_ && i % step == 0);
 }
 
@@ -202,7 +202,7 @@ void Trials::run(const char* phase, const std::string& model, const Trial& trial
   Count* const count = begin(phase, model);
   if (!count) return;
   const int64_t number = board_.trial, told = told_;
-  list_requests(trial);  // what is made once for the process
+  list_requests(trial);  // for memory that is allocated once per process
   const std::vector<Place> places = list_requests(trial);
   if (told_ > told) ++count->wrong;
   for (size_t i = 0; i < 2 * places.size(); ++i) {

@@ -1,10 +1,10 @@
 #pragma once
 // Calls whose requests for memory are made to fail, one after the other.
 //
-// A trial is a call and what has to be true around it. It is made once undisturbed, then once for each of its requests
-// for memory: that one fails, or it and all behind it do. What has to hold each time: the call gives the error that
-// memory is out, or succeeds (what failed was not needed, a cache for one); after the error the same call on the same
-// objects succeeds; results are right; nothing is lost, which the number of living pieces of memory tells.
+// A trial is a call and the conditions that have to hold around it. It runs once undisturbed, then once for each of its
+// requests for memory, which fails, alone or with all later ones. Each time: the call returns the error for a lack of
+// memory, or succeeds (if the memory was not needed, as for a cache); after the error the same call on the same objects
+// succeeds; results are right; no memory is lost, as the number of live pieces shows.
 
 #include <array>
 #include <cstdint>
@@ -17,23 +17,23 @@
 
 namespace treadle::faults {
 
-// What is counted of a phase, over all models.
+// Counts of a phase, over all models.
 struct Count {
   std::array<char, 24> phase;
   int64_t trials;
   int64_t points;   // requests that failed
-  int64_t errors;   // calls that said so
-  int64_t wrong;    // results and errors that are not as they should be, memory that is lost
-  int64_t crashes;  // and calls that did not end
+  int64_t errors;   // calls that returned an error
+  int64_t wrong;    // wrong results, wrong errors, lost memory
+  int64_t crashes;  // calls that ended the process, or did not return
 };
 
-// What a process that tries calls leaves for the one that started it, in memory that both have.
+// Data that a process with trials leaves for its parent, in shared memory.
 struct Board {
   static constexpr size_t kPhases = 48, kPlaces = size_t{1} << 18;
   std::array<Count, kPhases> counts;
-  std::array<Place, kPlaces> places;  // a hash table of those that have been tried
+  std::array<Place, kPlaces> places;  // a hash table of the places that were tried
   size_t place_count;
-  // Where the process is: to go on behind it, should it die there.
+  // The current position: the parent continues behind it if the process dies.
   int64_t trial, at;
   std::array<char, 96> name;
 };
@@ -41,24 +41,24 @@ struct Board {
 struct Trial {
   std::function<void()> prepare = [] {};
   std::function<treadle_status*()> call;
-  std::function<std::string()> verify = [] { return std::string(); };  // after success: what is wrong; empty: nothing
+  std::function<std::string()> verify = [] { return std::string(); };  // after success; the problem, or an empty text
   std::function<void()> finish = [] {};
   Whose whose = Whose::kCaller;
 };
 
-// The error of calls that give a text, or null when there is no memory for it.
+// The error of a call that returns a text; null if there is no memory for it.
 treadle_status* text_or_null(char* text, std::string& out);
 
 class Trials {
  public:
-  // Goes on behind trial `trial`, request `at`. `everywhere`: at each request, not only at places that are new.
+  // Continues behind trial `trial`, request `at`. `everywhere`: at each request, not only at new places.
   Trials(Board& board, bool everywhere, int64_t trial, int64_t at)
       : board_(board), everywhere_(everywhere), skipped_trials_(trial), skipped_(at) {}
 
-  // As run(), with a process of its own for each request: what is made once in a process has not been made yet. What it
-  // keeps is not counted as lost.
+  // As run(), with a process for each request, so that allocations which a process makes once happen each time. Memory
+  // that such an allocation keeps does not count as lost.
   void run_in_fresh_processes(const char* phase, const std::string& model, const Trial& trial);
-  // From here on, lost memory is no fault.
+  // From here on, lost memory is allowed.
   void let_lose() { may_lose_ = true; }
   void run(const char* phase, const std::string& model, const Trial& trial);
 

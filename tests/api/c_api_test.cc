@@ -94,7 +94,7 @@ TEST_F(CApi, RunsIntoNewAndGivenHandles) {
   for (const treadle_value* value : values) treadle_value_free(const_cast<treadle_value*>(value));
 }
 
-// A handle that is fed may take a result, whatever its size was; two results have two handles.
+// A handle that is an input may take a result of any size; two results have two handles.
 TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
   open(add_model());
   const std::array<const char*, 2> names = {"x", "y"};
@@ -116,7 +116,7 @@ TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
   EXPECT_EQ(take_code(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, twice.data(), 2,
                                           outputs.data())),
             TREADLE_INVALID_ARGUMENT);
-  // One that is fed as well keeps what it has.
+  // A handle that is an input too keeps its value.
   const std::array<const char*, 3> thrice = {"z", "z", "z"};
   std::array<treadle_value*, 3> three = {x, z, z};
   EXPECT_EQ(
@@ -130,7 +130,7 @@ TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
   for (treadle_value* value : {x, y, outputs[0], outputs[1]}) treadle_value_free(value);
 }
 
-// Also where runs of changing sizes are planned for any size.
+// The same if runs of changing sizes are planned for any size.
 TEST_F(CApi, ResultsStayInTheMemoryThatTheyAreGiven) {
   open(add_model());
   const std::array<const char*, 2> names = {"x", "y"};
@@ -237,7 +237,7 @@ TEST_F(CApi, LimitsAndCancelling) {
   EXPECT_EQ(run(), TREADLE_CANCELLED);
   EXPECT_EQ(asked, 2);
   treadle_run_options_set_interrupt(options, nullptr, nullptr);
-  int64_t done[2] = {};  // of the last two tellings
+  int64_t done[2] = {};  // of the last two calls
   treadle_run_options_set_progress(
       options,
       [](void* context, const treadle_progress* progress) {

@@ -1,4 +1,4 @@
-// Many threads, several sessions, one pool: what a run of the thread sanitizer is for.
+// Many threads, several sessions, one thread pool. Meant for the thread sanitizer.
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -121,7 +121,7 @@ TEST(Concurrency, CancellingOneRunLeavesTheOthersAlone) {
   treadle_session_free(session);
 }
 
-// x = 1: y = 1, by a way that takes long to plan.
+// x = 1: y = 1, by nodes that take long to plan.
 std::string long_model() {
   std::vector<treadle::ProtoBytes> nodes;
   std::string before = "x";
@@ -147,8 +147,8 @@ bool run_long(const treadle_session* session, int64_t n) {
   return right;
 }
 
-// _exit() of a forked process, past the thread sanitizer: a thread of the parent's that has just ended is one that this
-// process never joined.
+// Calls _exit() of a forked process past the thread sanitizer, which would wait for a thread of the parent that has
+// just ended.
 [[noreturn]] void leave(int status) {
   syscall(SYS_exit_group, status);
   _exit(status);
@@ -161,7 +161,7 @@ TEST(Concurrency, AForkedChildCanPlanWhileItsParentWasPlanning) {
     std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);  // a child that waits for ever fails
+      alarm(60);  // ends a child that hangs
       leave(run_long(session, 7) ? 0 : 1);
     }
     int status = -1;

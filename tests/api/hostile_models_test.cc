@@ -1,5 +1,5 @@
-// Models that were made to hurt, or that fuzzing found: in both tiers they are refused, and take no memory that neither
-// the file nor the caller justifies.
+// Models made to do harm, or found by fuzzing: both tiers refuse them, and use no memory that neither the file nor the
+// caller justifies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ std::string bytes_of(std::string_view nodes, std::string_view header = kHeader) 
   return *wire::serialize(*model);
 }
 
-// What comes of loading and running with x = {1, 2}, at most 10,000 iterations and 16 MB.
+// The result of loading, and of running with x = {1, 2}, at most 10,000 iterations and 16 MB.
 std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers = {Tier::kReference, Tier::kProgram}) {
   std::string said;
   for (const Tier tier : tiers) {
@@ -128,7 +128,7 @@ TEST(HostileModels, AnInputThatIsAnOptionalOfNothing) {
 }
 
 TEST(HostileModels, SequencesWithoutTime) {
-  // Nothing says at first how many dimensions `rows` has.
+  // The rank of `rows` is unknown at first.
   const std::string bytes = bytes_of(
       "n = Shape (x)\n rows = Reshape (x, n)\n lens = Constant <value = int64[2] {1, 1}> ()\n"
       "s, y = Scan (lens, x, rows) <num_scan_inputs = 1, body = b (float p, float e) => (float q, float o) {"
@@ -191,7 +191,7 @@ TEST(HostileModels, ABillionElements) {
   EXPECT_LT(peak_memory() - before, int64_t{64} << 20);
 }
 
-// None of the tensors is large, all together are; and an operator that computes, in whatever types, is counted as well.
+// No tensor is large, but all together are. Operators that compute are counted for all types.
 TEST(HostileModels, ManyTensorsThatAreLargeTogether) {
   const std::string rows =
       "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
@@ -212,7 +212,7 @@ TEST(HostileModels, ManyTensorsThatAreLargeTogether) {
   }
 }
 
-// The planned tier needs their number only.
+// The planned tier only needs their number.
 TEST(HostileModels, AMillionStrings) {
   const std::string nodes =
       "n = Constant <value_ints = [1000, 1000]> ()\n s = Constant <value_strings = [\"a\"]> ()\n z = Expand (s, n)\n"
@@ -220,8 +220,8 @@ TEST(HostileModels, AMillionStrings) {
   EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kReference}), HasSubstr("the memory limit of 16777216 bytes"));
 }
 
-// What runs within the planned tier's limits runs within the reference interpreter's: memory is given up with the
-// values that held it.
+// A run within the planned tier's limits stays within the reference interpreter's: memory is freed with the values that
+// hold it.
 TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
   const std::string state =
       "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
@@ -231,7 +231,7 @@ TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
   EXPECT_EQ(outcome(bytes_of(state)), "ran\nran\n");
 }
 
-// The loop that an LSTM is lowered to counts its iterations as any other.
+// The loop to which an LSTM is lowered counts its iterations like any other.
 TEST(HostileModels, ALimitOfIterationsInALowering) {
   const std::string nodes =
       "n = Constant <value_ints = [10001, 1, 1]> ()\n o = Constant <value_ints = [2, 1, 1]> ()\n"

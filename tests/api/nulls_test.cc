@@ -33,7 +33,7 @@ using treadle::test::told_apart;
 using treadle::test::Word;
 using treadle::test::word_of;
 
-// ---- What treadle.h declares
+// ---- Declarations of treadle.h
 
 // Names of the parameters of each function.
 using Declarations = std::map<std::string, std::vector<std::string>>;
@@ -73,7 +73,8 @@ Declarations declarations() {
   return found;
 }
 
-// Where treadle.h says what NULL means, beside its rules for `options`, callbacks, contexts and empty arrays.
+// The places where treadle.h says what NULL means, beside its rules for `options`, callbacks, contexts and empty
+// arrays.
 bool has_meaning(const std::string& function, const std::string& parameter) {
   static const std::map<std::string, std::set<std::string>> meanings = {
       {"treadle_sequence_create", {"element"}},
@@ -99,12 +100,12 @@ bool has_meaning(const std::string& function, const std::string& parameter) {
   const auto found = meanings.find(function);
   return found != meanings.end() && found->second.contains(parameter);
 }
-// Elements that stand for an empty optional, which another value is expected in place of.
+// Elements that are an empty optional, where another value is expected.
 bool may_be_empty(const std::string& function, const std::string& parameter) {
   return parameter == "values" && function != "treadle_sequence_create";
 }
 
-// ---- Arguments of calls that lack nothing
+// ---- Arguments of calls that succeed
 
 void check(treadle_status* status) {
   if (!status) return;
@@ -112,7 +113,7 @@ void check(treadle_status* status) {
   treadle_status_free(status);
 }
 
-// What functions of this kind make: a handle, or bytes for the caller to free.
+// Results of functions of this kind: a handle, or bytes that the caller frees.
 template <class T, class... Parameters, class... Arguments>
 T* made(treadle_status* (*function)(Parameters...), Arguments... arguments) {
   T* result = nullptr;
@@ -157,7 +158,7 @@ treadle_value* floats(std::vector<int64_t> dims) {
   return tensor;
 }
 
-// One handle of each type, alive as long as this is.
+// One handle of each type, alive as long as this object.
 struct Handles {
   Handles();
   ~Handles();
@@ -172,9 +173,9 @@ struct Handles {
   treadle_run_options* run_options = made<treadle_run_options>(treadle_run_options_create);
   treadle_stream_options* stream_options = made<treadle_stream_options>(treadle_stream_options_create);
   treadle_session* session = nullptr;
-  treadle_session* stateful = nullptr;  // its stream carries `h`
+  treadle_session* stateful = nullptr;  // its stream has the state `h`
   treadle_stream* stream = nullptr;
-  treadle_pool* pool = nullptr;  // stream 7 is in it
+  treadle_pool* pool = nullptr;  // it has stream 7
   treadle_profile* profile = nullptr;
   treadle_report* report = nullptr;
   treadle_status* status = treadle_status_create(TREADLE_RUNTIME, "said");
@@ -187,7 +188,7 @@ struct Handles {
   treadle_value* optional = nullptr;
   treadle_value* map = nullptr;
 
-  // What functions of an operator are given; NULL elsewhere.
+  // Arguments of an operator's functions; NULL elsewhere.
   const treadle_node* node = nullptr;
   treadle_call* call = nullptr;
   treadle_inference* inference = nullptr;
@@ -341,7 +342,7 @@ class Argument {
   const treadle_text* handle(const treadle_text*) { return &text_; }
   const treadle_operator_functions* handle(const treadle_operator_functions*) { return &functions_; }
   template <class Number>
-  const Number* handle(const Number*) {  // a size, an id, or room for a result
+  const Number* handle(const Number*) {  // a size, an id, or capacity for a result
     room_[0] = name_ == "ids" ? 7 : 1;
     return reinterpret_cast<const Number*>(room_);
   }
@@ -382,7 +383,7 @@ constexpr Parameter parameter() {
 struct Function {
   std::string name;
   bool tells;  // whether it returns a status
-  // Whether it needs a handle that only an operator's own functions are given.
+  // Whether it needs a handle that only an operator's own functions get.
   bool of_operator;
   std::vector<Parameter> parameters;
   std::function<std::string(const Words&)> said;
@@ -430,7 +431,7 @@ std::vector<Function> functions() {
 
 class NullsOfHeader : public ::testing::Test {
  protected:
-  // `of_operator`: look at the functions that have a handle in `handles` which only an operator's functions are given.
+  // `of_operator`: test the functions with a handle in `handles` that only an operator's functions get.
   void look_at_all(Handles& handles, bool of_operator) {
     for (const Function& function : functions_) {
       if (function.of_operator != of_operator) continue;
@@ -452,7 +453,7 @@ class NullsOfHeader : public ::testing::Test {
   using Vary = std::function<void(Words&)>;
 
   void look_at(const Function& function, const std::vector<std::string>& names, Handles& handles) {
-    // What the function says where `vary` has changed the arguments of a call that lacks nothing.
+    // The status of the function after `vary` has changed the arguments of a call that succeeds.
     const auto told = [&](const Vary& vary) {
       ++calls_;
       return told_apart([&] {
@@ -468,7 +469,7 @@ class NullsOfHeader : public ::testing::Test {
     const auto survives = [&](const std::string& what, const Vary& vary) {
       EXPECT_TRUE(told(vary)) << function.name << " crashes: " << what;
     };
-    // `words`: of what is said; empty: the call succeeds.
+    // `words`: part of the message; empty: the call succeeds.
     const auto expect = [&](const std::string& what, const std::string& words, const Vary& vary) {
       const std::optional<std::string> found = told(vary);
       ASSERT_TRUE(found) << function.name << " crashes: " << what;
@@ -568,7 +569,7 @@ TEST_F(NullsOfHeader, EveryPointerArgumentMayBeNull) {
   std::printf("%zu functions, %d calls with something NULL or 0\n", looked_at_.size(), calls_);
 }
 
-// What is said of an operator with these functions, which is registered and run.
+// The status of registering and running an operator with these functions.
 std::string told_of(const treadle_operator_functions& functions) {
   const auto run = [&]() -> std::string {
     treadle_operator* made_operator = nullptr;

@@ -1,5 +1,5 @@
-// What a planned run costs besides computing: no memory beyond the outputs it hands out (none with outputs given to
-// it), no lock.
+// The costs of a planned run besides computing: it allocates only its outputs (nothing if outputs are given), and takes
+// no lock.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ TEST_F(RunCost, TheCountersCount) {
   GTEST_SKIP() << "the sanitizer's allocator cannot be stood in front of";
 #endif
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  void* volatile kept = nullptr;  // or the compiler leaves out what it sees no use of
+  void* volatile kept = nullptr;  // keeps the compiler from removing the allocation
   const CallCost cost = cost_of([&] {
     kept = new int;
     delete static_cast<int*>(kept);
@@ -106,7 +106,7 @@ TEST_F(RunCost, APlannedRunTakesMemoryForItsOutputsOnly) {
     }
   });
 #if TREADLE_COUNTS_CALLS
-  // The handle, and the tensor's elements together with what counts the references to them.
+  // The handle, and the tensor's elements with their reference count.
   EXPECT_EQ(cost.allocations, 200);
 #endif
   EXPECT_EQ(cost.locks, 0);

@@ -1,4 +1,5 @@
-// What a push costs besides computing: no memory, no lock, no system call, no compilation. And who is sent away.
+// The costs of a push besides computing: no memory, no lock, no system call, no compilation. And which concurrent calls
+// are refused.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ using treadle::test::cost_of;
 
 constexpr const char* kHeader = "<ir_version: 9, opset_import: [\"\" : 20]>\n";
 
-// A cell that is stepped by its caller.
+// A cell that the caller steps.
 constexpr const char* kCell = R"(
 cell (float[1, 16] x, float[1, 16] h, float[16, 16] w) => (float[1, 16] y, float[1, 16] hN) {
   a = MatMul (x, w)
@@ -45,7 +46,7 @@ windows (float[1, 6] x, float[1, 6] s) => (float[1, 1] level, float[1, 6] sN) <i
   level = ReduceSum (sN, one)
 })";
 
-// Over time: a causal convolution, a recurrence, and its state so far.
+// Over time: a causal convolution, a recurrence, and the recurrence's state.
 constexpr const char* kOverTime = R"(
 signal (float[1, 4, T] x) => (float[T, 1, 1, 8] y, float[1, 1, 8] last)
 <int64[3] kernel = {4, 4, 3}, int64[3] ws = {1, 24, 4}, int64[3] rs = {1, 24, 8}> {
@@ -91,13 +92,13 @@ treadle_value* numbers(const std::vector<int64_t>& dims) {
   return value;
 }
 
-// A session of one thread and a stream over it, with what a push hands in and gets back.
+// A session of one thread and a stream over it, with the inputs and outputs of a push.
 class Pushing {
  public:
   struct Setting {
     const char* model;
     std::vector<int64_t> dims;                // of a chunk
-    int64_t axis = -1, hop = 0, context = 0;  // axis -1: x is given with each push
+    int64_t axis = -1, hop = 0, context = 0;  // axis -1: each push gives x
     const char* bound = nullptr;
     std::vector<int64_t> bound_dims = {};
   };
@@ -185,7 +186,7 @@ TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
   for (const char* jit : {"off", "auto", "always"}) {
     Pushing pushing(settings()[GetParam()], jit);
     std::set<const float*> places;
-    for (int i = 0; i < 12; ++i) {  // begins, and makes outputs of the sizes that there are
+    for (int i = 0; i < 12; ++i) {  // begins the stream, and makes outputs of all sizes
       expect_ok(pushing.push());
       places.insert(pushing.output());
     }
@@ -225,12 +226,12 @@ TEST_P(StreamCost, NothingIsPlannedOrCompiledOnceItIsWarm) {
 constexpr int kNoSeccomp = 77;
 constexpr const char* kClosed = "TREADLE_TEST_WITHOUT_SYSTEM_CALLS";
 
-// From here on the first system call but for leaving kills the process.
+// From here on any system call except exit kills the process.
 void close_the_system() {
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(kNoSeccomp);
 }
 
-// How a process of its own, without threads of other tests, ends that runs one test.
+// The exit of a new process, without threads of other tests, that runs one test.
 int status_of_test(const std::string& name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -278,7 +279,7 @@ TEST(StreamTurns, ASystemCallWouldBeSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Models, StreamCost, ::testing::Range(size_t{0}, settings().size()));
 
-// Once: holds the push that asks until the other thread has been sent away.
+// Once: holds the push that asks until the other thread has been refused.
 bool hold(void* context) {
   auto* state = static_cast<std::atomic<int>*>(context);
   int expected = 0;

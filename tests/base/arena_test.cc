@@ -40,7 +40,7 @@ TEST(Arena, CopiesTexts) {
   const std::string_view copy = arena.copy(text);
   text[0] = 'x';
   EXPECT_EQ(copy, "name");
-  EXPECT_NE(arena.copy("").data(), nullptr);  // a text that is there, be it empty
+  EXPECT_NE(arena.copy("").data(), nullptr);  // a text that exists, even if it is empty
 }
 
 TEST(Arena, AdoptsTheBlocksOfAnotherArena) {
@@ -51,7 +51,7 @@ TEST(Arena, AdoptsTheBlocksOfAnotherArena) {
     first = other.copy("first");
     other.room<char>(1 << 20);
     arena.adopt(std::move(other));
-    second = other.copy("second");  // starts anew
+    second = other.copy("second");  // begins a new block
     arena.adopt(std::move(other));
   }
   third = arena.copy("third");

@@ -56,7 +56,7 @@ TEST(BlockCache, GivesUpAllThatItHolds) {
   EXPECT_FALSE(cache.take(kMegabyte));
 }
 
-// Whatever its size, a buffer is aligned, writable to its end, and says the size that was asked for.
+// A buffer of any size is aligned, writable to its end, and reports the size that was asked for.
 TEST(Buffer, OfAnySize) {
   for (int round = 0; round < 2; ++round) {
     for (const size_t bytes :

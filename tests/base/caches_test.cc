@@ -1,4 +1,4 @@
-// What the processor says of its caches.
+// The processor's report of its caches.
 #include "base/caches.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@ std::string digest_of(std::string_view bytes) {
   return to_hex(Digester().add(std::as_bytes(std::span(bytes))).finish());
 }
 
-// As hashlib.blake2b(..., digest_size=32) gives them.
+// Expected values from hashlib.blake2b(..., digest_size=32).
 TEST(Digest, OfKnownTexts) {
   EXPECT_EQ(digest_of(""), "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
   EXPECT_EQ(digest_of("abc"), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");

@@ -21,7 +21,7 @@ Pieces pieces_of(int64_t units, double ns_per_unit, bool& done) {
   return pieces;
 }
 
-// Told to stop when it is asked for the n-th time.
+// Says stop when asked for the n-th time.
 struct Patience {
   mutable int questions_left;
   StopCheck check() const {
@@ -45,7 +45,7 @@ TEST(InPieces, AreShortWhereTheClockShowsThatTheyTakeLongerThanEstimated) {
   int64_t longest = 0, units = 0, pieces = 0;
   const bool done = in_pieces(200, kEstimatedNs, [&](int64_t begin, int64_t end) {
     std::this_thread::sleep_for((end - begin) * kReal);
-    if (++pieces > 2) longest = std::max(longest, end - begin);  // two are short, and tell how long the others may be
+    if (++pieces > 2) longest = std::max(longest, end - begin);  // the first two tell the length of later ones
     units += end - begin;
   });
   EXPECT_TRUE(done);

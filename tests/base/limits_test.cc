@@ -33,12 +33,12 @@ TEST(Limits, NameTheLimitThatWasReached) {
   EXPECT_EQ(reached.code(), Code::kLimit);
   EXPECT_EQ(reached.message(), "the time limit of 1e-09 s was reached");
 
-  timed.time_limit_s = 1e300;  // more than a clock can hold
+  timed.time_limit_s = 1e300;  // more than a clock can represent
   limits.begin(timed, "run");
   EXPECT_TRUE(limits.check().ok());
 }
 
-// Asked on the thread that began only, and remembered, since a signal comes once.
+// Asks only on the thread that began, and remembers the answer, since a signal comes once.
 TEST(Limits, AskForInterruptsOnTheThreadThatWorks) {
   struct Asked {
     std::thread::id owner = std::this_thread::get_id();
@@ -75,7 +75,7 @@ TEST(StopPoll, AsksOncePerSomeMilliseconds) {
   double counted = 0;
   for (const double ns = kStopCheckNs / 100; !stop.after(ns);) counted += ns;
   EXPECT_EQ(asked, 3);
-  // Two short stretches, and one of the longest: the loop takes no time at all.
+  // Two short pieces and one of the longest length: the loop takes no time at all.
   EXPECT_NEAR(counted, kShortNs + 2.0 / 16 * kStopCheckNs, 0.03 * kStopCheckNs);
   EXPECT_TRUE(scope.stopped());
 }

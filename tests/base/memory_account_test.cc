@@ -45,7 +45,7 @@ TEST(MemoryAccount, RefusesRequestsBeyondItsLimit) {
   EXPECT_EQ(refused.error().message(), "the memory limit of 100000 bytes was reached by a tensor of shape [50001]");
 }
 
-// What all accounts hold is subtracted from what the machine has left.
+// The memory of all accounts is subtracted from the machine's free memory.
 TEST(MemoryAccount, WhatGoesIsNoLongerHeldWhateverThePiecesItCameIn) {
   constexpr size_t kFirst = 1 << 20, kStep = 60'000, kSteps = 100, kNear = size_t{1} << 29;
   const auto other = account_of(0);
@@ -111,7 +111,7 @@ TEST(MemoryAccount, IsLentToThreadsThatHelp) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Files as the system has them, below a folder.
+// Files as in the system's folders, below a folder.
 struct Machine {
   TempDir folder;
 

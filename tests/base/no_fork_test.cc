@@ -16,7 +16,7 @@ template <class Fn>
 int in_child(Fn&& fn) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // a child that waits for ever fails
+    alarm(20);  // ends a child that hangs
     _exit(fn());
   }
   int status = -1;

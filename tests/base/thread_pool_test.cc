@@ -30,7 +30,7 @@ void spin_for(std::chrono::microseconds time) {
   }
 }
 
-// How often each unit was visited.
+// How often each unit was processed.
 std::vector<int> visits(int64_t units, double ns) {
   std::vector<int> count(static_cast<size_t>(units));
   parallel_for(units, ns, [&](int64_t begin, int64_t end, int) {
@@ -87,7 +87,7 @@ TEST(ThreadPool, WorkersAreDistinctAndBelowTheLimit) {
 TEST(ThreadPool, HelpersDoTakePart) {
   const ThreadScope scope(2);
   std::set<int> workers;
-  // A loaded machine may be late with the helper, not a hundred times over.
+  // On a busy machine the helper may be late, but not a hundred times in a row.
   for (int attempt = 0; attempt < 100 && workers.size() < 2; ++attempt) {
     std::atomic<int> seen{0};
     parallel_for(20, kMuch, [&](int64_t, int64_t, int worker) {
@@ -110,7 +110,7 @@ TEST(ThreadPool, WorkersTakeTheirOwnShareFirst) {
     spin_for(std::chrono::microseconds(100));
   });
   EXPECT_EQ(first[0], 0);
-  if (first[1] >= 0) EXPECT_GE(first[1], 40);  // a loaded machine may be late with the helper
+  if (first[1] >= 0) EXPECT_GE(first[1], 40);  // the helper may be late on a busy machine
 }
 
 TEST(ThreadPool, NestedLoopsRunInline) {
@@ -243,7 +243,7 @@ TEST(ParallelFor, GivesEachThreadOfATeamARangeOfItsOwn) {
   parallel_for(8, kMuch / 8, [&](int64_t begin, int64_t end, int worker) {
     EXPECT_EQ(end - begin, 4);
     EXPECT_EQ(starts[static_cast<size_t>(worker)].exchange(static_cast<int>(begin)), -1);
-    // The caller would take the helper's range as well where a loaded machine is late with that thread.
+    // If the helper is late on a busy machine, the caller takes its range as well.
     ++begun;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (begun < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();

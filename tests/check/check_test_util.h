@@ -1,5 +1,5 @@
 #pragma once
-// What a check says of models written by hand.
+// The check's results for models written by hand.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

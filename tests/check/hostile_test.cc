@@ -1,4 +1,4 @@
-// Files that were made to hurt: whatever they claim, a check says what is wrong, in little time and memory.
+// Files made to do harm: a check reports what is wrong with any claim of the file, in little time and memory.
 #include "check_test_util.h"
 #include "support/mutations.h"
 #include "wire/parse.h"

@@ -95,7 +95,7 @@ TEST(CheckAttributes, TypesAndValues) {
   };
   EXPECT_THAT(softmax(int_attribute("axis", 0)), IsEmpty());
   EXPECT_THAT(softmax(float_attribute("axis", 0)), ElementsAre("attribute-type"));
-  EXPECT_THAT(softmax(ProtoBytes().bytes(1, "axis").varint(3, 0)), ElementsAre("attribute-type"));  // says no type
+  EXPECT_THAT(softmax(ProtoBytes().bytes(1, "axis").varint(3, 0)), ElementsAre("attribute-type"));  // states no type
   EXPECT_THAT(softmax(ProtoBytes().bytes(1, "axis").varint(3, 0).varint(20, 99)), ElementsAre("attribute-type"));
   EXPECT_THAT(softmax(int_attribute("axis", 0).fixed32(2, 1.f)), ElementsAre("attribute-type", "attribute-value"));
   EXPECT_THAT(softmax(reference_attribute("axis", "axis", 2)), ElementsAre("attribute-reference"));

@@ -61,7 +61,7 @@ TEST(CheckTensors, SizesThatOverflow) {
               ElementsAre("tensor-dims"));
   EXPECT_THAT(codes_of(typed(kFloat, {int64_t{1} << 61, 2}).bytes(9, zeros(8))), ElementsAre("tensor-size"));
   EXPECT_THAT(codes_of(typed(kFloat, {int64_t{1} << 40, int64_t{1} << 40, 0})), IsEmpty());
-  // A billion elements, and none of them in the file.
+  // A billion elements, none of which is in the file.
   EXPECT_THAT(codes_of(typed(kFloat, {1000, 1000, 1000}).bytes(9, zeros(8))), ElementsAre("tensor-size"));
 }
 
@@ -193,7 +193,7 @@ TEST(CheckSparseTensors, PartsFitEachOther) {
   EXPECT_THAT(sparse_codes(floats(1), one_index, {int64_t{1} << 40, int64_t{1} << 40}), ElementsAre("tensor-dims"));
 }
 
-// ---- Values that stand alone
+// ---- Values without a node
 
 TEST(CheckValues, MapsSequencesOptionals) {
   const auto map_codes = [](const ProtoBytes& proto) {

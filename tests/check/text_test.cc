@@ -1,4 +1,4 @@
-// Models that are texts: problems have lines.
+// Models in text form: problems have line numbers.
 #include "check/render.h"
 #include "check_test_util.h"
 
@@ -71,7 +71,7 @@ TEST(CheckText, ReportsEveryNodeThatFails) {
       std::string(kHeader) +
       "f (float[2] x, float[3] z, float[2,2] m, int64 n, bool on) => (float[2] y, float[3] k) {\n"
       "  a = Add (x, z)\n"             // fails
-      "  b = Relu (a)\n"               // merely stems from it
+      "  b = Relu (a)\n"               // follows from it
       "  c = MatMul (m, z)\n"          // fails
       "  d = Concat <axis = 3> (m)\n"  // fails
       "  k = Relu (z)\n"

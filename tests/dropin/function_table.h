@@ -1,4 +1,4 @@
-// libonnxruntime.so as the tests here call it: its table of functions, with errors as exceptions and handles that free
+// libonnxruntime.so for the tests here: its table of functions, with errors as exceptions and handles that free
 // themselves.
 #pragma once
 

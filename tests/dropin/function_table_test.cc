@@ -1,5 +1,5 @@
-// libonnxruntime.so as programs use it: by its two symbols and the table of functions. With TREADLE_TEST_ONNXRUNTIME
-// naming another libonnxruntime.so the same tests hold for that one (tests/python/test_function_table.py).
+// libonnxruntime.so as programs use it: by its two symbols and the table of functions. If TREADLE_TEST_ONNXRUNTIME
+// names another libonnxruntime.so, the tests run with that one (tests/python/test_function_table.py).
 
 #include "tests/dropin/function_table.h"
 
@@ -75,7 +75,7 @@ TEST_F(FunctionTable, RunsOnBorrowedMemory) {
   const Value xs = lend(x, {2, 3}, kFloat), bs = lend(b, {3}, kFloat);
   auto results = run(session.get(), {"x", "b"}, {xs.get(), bs.get()}, {"y"});
   EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(11, 22, 33, 14, 25, 36));
-  x[0] = 100;  // read anew
+  x[0] = 100;  // the run reads it again
   results = run(session.get(), {"b", "x"}, {bs.get(), xs.get()}, {"y"});
   EXPECT_EQ(elements<float>(results[0].get())[0], 110);
 }
@@ -96,8 +96,8 @@ TEST_F(FunctionTable, ResultsAreWrittenWhereTheCallerSays) {
   }
 }
 
-// Runs whose sizes change are planned for any size, and their results lie elsewhere first. A cache of a decoder goes in
-// and comes out in one value.
+// Runs of changing sizes are planned for any size, and write their results elsewhere first. A decoder's cache is input
+// and output in one value.
 TEST_F(FunctionTable, ResultsOfAnySizeAreWrittenWhereTheCallerSays) {
   const Session session =
       open(model_of("g (float[N, M] x, float[N, M] c) => (float[N, M] y, float[N, M] d) {"
@@ -129,7 +129,7 @@ TEST_F(FunctionTable, AResultOfOtherSizesThanItsPlaceIsAnError) {
   EXPECT_NE(code_of([&] { check(ort().Run(session.get(), nullptr, names, inputs, 2, &output, 1, outputs)); }), ORT_OK);
 }
 
-// What a run returns stays, whatever becomes of what it was given.
+// The result of a run stays when its inputs are changed or released.
 TEST_F(FunctionTable, ResultsAreNotTheCallersMemory) {
   const Session session = open(model_of("g (float[3] x) => (float[3] y, float[3] z) { y = Identity(x) z = Neg(x) }"));
   std::vector<float> x{1, 2, 3};
@@ -320,7 +320,7 @@ TEST_F(FunctionTable, Bindings) {
   EXPECT_NE(code_of([&] { check(ort().BindInput(binding.get(), "nothing", ys.get())); }), ORT_OK);
 }
 
-// The client and the binding have a handle each, and runs of changing sizes are planned for any size.
+// The client and the binding each have a handle, and runs of changing sizes are planned for any size.
 TEST_F(FunctionTable, BoundResultsOfAnySizeAreWrittenWhereTheyAre) {
   const Session session = open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"));
   const auto binding = make<IoBinding>(ort().CreateIoBinding, session.get());
@@ -332,7 +332,7 @@ TEST_F(FunctionTable, BoundResultsOfAnySizeAreWrittenWhereTheyAre) {
     check(ort().RunWithBinding(session.get(), nullptr, binding.get()));
     EXPECT_THAT(y, Each(-2));
   }
-  // What a binding is told of outputs is held against the model by a run.
+  // A run checks a binding's outputs against the model.
   const auto other = make<IoBinding>(ort().CreateIoBinding, session.get());
   check(ort().BindOutputToDevice(other.get(), "nothing", cpu()));
   EXPECT_NE(code_of([&] { check(ort().RunWithBinding(session.get(), nullptr, other.get())); }), ORT_OK);
@@ -438,7 +438,7 @@ TEST_F(FunctionTable, AProfileHasTheNodesOfEachRun) {
 
 TEST_F(FunctionTable, RunsInTheBackground) {
   const auto options = make<SessionOptions>(ort().CreateSessionOptions);
-  check(ort().SetIntraOpNumThreads(options.get(), 2));  // onnxruntime wants threads for it
+  check(ort().SetIntraOpNumThreads(options.get(), 2));  // onnxruntime needs threads for it
   const Session session = open(model_of(kAdd), options.get());
   std::vector<float> x{1, 2, 3}, b{10, 20, 30};
   const Value xs = lend(x, {1, 3}, kFloat), bs = lend(b, {3}, kFloat);

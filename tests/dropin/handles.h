@@ -8,17 +8,17 @@
 
 namespace treadle::table_tests {
 
-// A handle of its type for the first parameter of a function; null: there is none to be had.
+// A handle for the first parameter of a function, by its type; null if there is none.
 class Handles {
  public:
-  // Handles of the operator whose function is being called; null elsewhere.
+  // Handles of the operator whose function is running; null elsewhere.
   struct OfOperator {
     OrtKernelInfo* info = nullptr;
     OrtKernelContext* context = nullptr;
     OrtShapeInferContext* inference = nullptr;
   } of_operator;
 
-  OrtAllocator* own_allocator = nullptr;  // in place of the default one
+  OrtAllocator* own_allocator = nullptr;  // instead of the default one
 
   [[gnu::noinline]] Handles()
       : session_(open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"))),

@@ -1,5 +1,5 @@
-// What no program should do with the functions of libonnxruntime.so: each call ends with a status that says what is
-// wrong, or, where a function has none to give, without effect.
+// Wrong uses of the functions of libonnxruntime.so: each call ends with a status that names the mistake, or without
+// effect if the function returns no status.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using namespace treadle::table_tests;
 using testing::HasSubstr;
 
-// Numbers that make no sense, and no pointers.
+// Invalid numbers, and null pointers.
 template <class T>
 T absurd() {
   if constexpr (std::is_enum_v<T>) return static_cast<T>(999);
@@ -25,14 +25,14 @@ T absurd() {
   return T{};
 }
 
-// Out of line, for the templates that follow are compiled for every function of the table.
+// Out of line, because the templates below are compiled for every function of the table.
 [[gnu::noinline]] std::string text_of(OrtStatus* status) {
   const std::string text = status ? ort().GetErrorMessage(status) : "";
   ort().ReleaseStatus(status);
   return text;
 }
 
-// The text of the status; "": there is none.
+// The text of the status; "": success.
 template <class Result, class... Parameters>
 std::string said(Result (*function)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   if constexpr (std::is_same_v<Result, OrtStatus*>) {
@@ -52,7 +52,7 @@ void call(Result (*function)(Parameters...), std::type_identity_t<Parameters>...
   }
 }
 
-// The first argument is a handle, all others make no sense.
+// The first argument is a handle; all others are invalid.
 template <class Result, class First, class... Parameters>
 void call_absurdly(Result (*function)(First, Parameters...), const Handles& handles) {
   const First first = handles.first<First>();
@@ -68,7 +68,7 @@ void call_absurdly(Result (*function)(), const Handles&) {
 class Misuse : public FunctionTable {
  protected:
   static void expect_named(OrtStatus* status, const char* name) {
-    // CreateStatus gives a status for anything, and nothing is released gladly.
+    // CreateStatus returns a status for any input, and NULL may be released.
     static const std::set<std::string_view> kFine = {"CreateStatus", "ReleaseAvailableProviders"};
     const std::string text = text_of(status);
     if (!kFine.contains(name)) EXPECT_THAT(text, HasSubstr(name));
@@ -128,7 +128,7 @@ TEST_F(Misuse, FunctionsOfLaterVersions) {
 
 class MisusedSession : public Misuse {
  protected:
-  // What a run says of inputs of these names.
+  // The status of a run with inputs of these names.
   std::string run_says(const std::vector<const char*>& names, const std::vector<const OrtValue*>& values,
                        const std::vector<const char*>& outputs = {"y"}) {
     std::vector<OrtValue*> results(outputs.size());

@@ -33,7 +33,7 @@ using treadle::test::told_apart;
 using treadle::test::Word;
 using treadle::test::word_of;
 
-// Arguments of a call that lacks nothing: handles, and otherwise an array of one element or room for one result.
+// Arguments of a call that succeeds: handles, and otherwise an array of one element or room for one result.
 class Plausible {
  public:
   explicit Plausible(const Handles& handles) : handles_(handles) {}
@@ -69,14 +69,15 @@ class Plausible {
   alignas(64) int64_t room_[64] = {};
 };
 
-// What a function cannot do without, judged apart from dropin/arguments.h: a place for a handle, a text or a number,
-// and elements of arrays that it only reads. Room for several results may be NULL: that asks for their number.
+// The arguments that a function needs, found independently of dropin/arguments.h: a place for a handle, a text or a
+// number, and elements of arrays that it only reads. Room for several results may be NULL: then the call returns their
+// number.
 struct Parameter {
   bool is_pointer, is_data, is_count, is_allocator;
   bool is_place;           // for a handle or a text
-  bool is_number_or_room;  // a place, where no count follows
+  bool is_number_or_room;  // a place that no count follows
   bool reads_elements;
-  bool belongs_to_operator;  // a handle that only an operator's own functions are given
+  bool belongs_to_operator;  // a handle that only an operator's own functions get
   Word (*plausible)(Plausible&);
 };
 
@@ -102,7 +103,7 @@ constexpr Parameter describe() {
 template <class P>
 constexpr Parameter kParameter = describe<P>();
 
-// Calls of an entry of the table. Little is compiled for each entry, for there are hundreds.
+// Calls of an entry of the table. Little code is compiled for each entry, since there are hundreds.
 template <auto kMember>
 struct Calls;
 template <class Result, class... Parameters, Result (*OrtApi::*kMember)(Parameters...)>
@@ -110,7 +111,7 @@ struct Calls<kMember> {
   static constexpr bool kTells = std::is_same_v<Result, OrtStatus*>;
   static constexpr std::array<const Parameter*, sizeof...(Parameters)> kParameters = {&kParameter<Parameters>...};
 
-  // The status of the call; null where there is none.
+  // The status of the call; null for success.
   static const OrtStatus* call(const Word* arguments) {
     return call(arguments, std::index_sequence_for<Parameters...>());
   }
@@ -151,7 +152,7 @@ constexpr Entry kEntries[] = {
 #undef X
 };
 
-// Arguments that lack nothing, with what they point to.
+// Valid arguments, with the data to which they point.
 class Arguments {
  public:
   Arguments(const Entry& entry, const Handles& handles) : plausible_(entry.parameters.size(), Plausible(handles)) {
@@ -167,7 +168,8 @@ class Arguments {
 
 enum class Said { kNothing, kNamed, kOther };
 
-// What a call says in a process of its own: that `argument` is NULL, something else, or nothing. None: it crashed.
+// What a call reports when it runs in a process of its own: nothing, NULL in `argument`, or another error. Nullopt: it
+// crashed.
 std::optional<Said> said_apart(const std::string& argument, const std::function<std::string()>& call) {
   const std::optional<std::string> text = told_apart(call);
   if (!text) return std::nullopt;
@@ -181,7 +183,7 @@ class Nulls : public FunctionTable {
     int functions = 0, calls = 0, named = 0;
   };
 
-  // Functions whose arguments NULL means something in, with the position of each.
+  // Functions for which NULL is a valid argument, with the positions of these arguments.
   static bool is_optional(std::string_view name, size_t position) {
     static const std::set<std::pair<std::string_view, size_t>> kOptional = {{"CreateSharedAllocator", 6},
                                                                             {"RegisterCustomOpsLibrary", 3}};
@@ -203,7 +205,7 @@ class Nulls : public FunctionTable {
     const Parameter& parameter = *entry.parameters[position];
     Arguments arguments(entry, handles);
     const std::string argument = "argument " + std::to_string(position + 1);
-    // Without a handle to call it on, a function says that.
+    // Without a handle for its first parameter, a function reports that.
     const bool callable = position == 0 || !entry.parameters[0]->is_pointer || arguments[0] != 0;
     if (parameter.reads_elements) {
       auto* const elements = from_word<const void**>(arguments[position]);
@@ -248,7 +250,7 @@ void run_session_with(const OrtCustomOp& op) {
   run(session.get(), {"x"}, {lent.get()}, {"y"});
 }
 
-// Functions for operators need handles that only an operator's own functions are given.
+// Functions for operators need handles that only an operator's own functions get.
 class NullsOfOperators : public Nulls {
  protected:
   void SetUp() override {
@@ -317,7 +319,7 @@ Struct without_pointer(Struct whole, size_t from_last) {
 
 class NullMembers : public FunctionTable {
  protected:
-  // What a session says that is made with the operator, and run.
+  // The status of a session that is made with the operator and run.
   static std::string told_by_session_of(const OrtCustomOp& op) {
     const auto run_session = [&]() -> std::string {
       try {
@@ -331,7 +333,7 @@ class NullMembers : public FunctionTable {
   }
 };
 
-// Entries that are not implemented read nothing of what they are given, such as the options of other providers.
+// Entries that are not implemented read none of their arguments, such as the options of other providers.
 TEST_F(NullMembers, OfEntriesThatRefuse) {
   alignas(64) static char zeros[1024] = {};
   for (const Entry& entry : kEntries) {
@@ -363,7 +365,7 @@ TEST_F(NullMembers, OfAllocators) {
   for (size_t i = 0; i < std::size(needed); ++i) {
     const auto& [member, functions] = needed[i];
     OrtAllocator whole = *allocator();
-    whole.Free = [](OrtAllocator*, void*) {};  // what is freed here was never allocated
+    whole.Free = [](OrtAllocator*, void*) {};  // the memory was not allocated here
     OrtAllocator lacking = without_pointer(whole, std::size(needed) - 1 - i);
     handles.own_allocator = &lacking;
     std::set<std::string> named;

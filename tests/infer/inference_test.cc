@@ -1,4 +1,4 @@
-// What inference by our own rules knows of models that are texts.
+// Inference by treadle's own rules for models in text form.
 #include "infer/inference.h"
 
 #include <gmock/gmock.h>
@@ -141,7 +141,7 @@ TEST(InferSizes, ScalesOfAHalf) {
 }
 
 TEST(InferSizes, ScalesThatAreQuotients) {
-  // As exporters of interpolation to twice the size write it.
+  // In the form in which exporters write interpolation to twice the size.
   Types types = types_of(
       "(float[1,3,H,W] x) => (float[?,?,?,?] y)",
       "sh = Shape (x) four = Constant <value = int64[1] {4}> () hw = Slice (sh, two, four) f = Cast <to = 1> (hw) "

@@ -1,5 +1,5 @@
-// Each way in which src/jit writes a loop, alone: the bits of the interpreter, from whichever iteration the code takes
-// over, in every instruction set, and nothing called that the code can contain.
+// Each form in which src/jit writes a loop, by itself: the bits of the interpreter, for any iteration at which the code
+// takes over, in every instruction set, and no call of a kernel that the code can contain.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,12 +39,12 @@ TEST(NativeLoops, ElementwiseStepsOfEveryWidth) {
   }
 }
 
-// src/jit/narrow_lanes.h: what the kernels compute in 32 bits and store in fewer.
+// src/jit/narrow_lanes.h: operations that the kernels compute in 32 bits and store in fewer.
 TEST(NativeLoops, ElementsOf8And16Bits) {
   for (const int64_t width : {1, 3, 8, 21, 100, 700}) {
     SCOPED_TRACE(width);
     const Tensor x = some_floats({width});
-    auto run = [&](const std::string& body) {  // code for float16 is long where the processor does not convert it
+    auto run = [&](const std::string& body) {  // code for float16 is long on processors without instructions for it
       expect_native_as_interpreted(loop_over(fmt::format("float[{}]", width), body), {{"x", x}}, std::nullopt);
     };
     for (const int type : {2, 3, 4, 5}) {  // uint8, int8, uint16, int16
@@ -62,7 +62,7 @@ TEST(NativeLoops, ElementsOf8And16Bits) {
   }
 }
 
-// States and scan inputs that are bytes, and a table of bytes: nothing is called.
+// States and scan inputs of bytes, and a table of bytes: no kernel is called.
 TEST(NativeLoops, StatesThatAreBytes) {
   const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
     g (uint8[40] xs, uint8[16] table) => (uint8 last, int16 sum, uint8[40] ys)
@@ -112,7 +112,7 @@ TEST(NativeLoops, ReductionsAndExtremes) {
                   "k = ArgMax <axis = 1, keepdims = 1> (s)  f = Cast <to = 1> (k)  e = Add (s, f)  t = Tanh (e)");
 }
 
-// src/jit/moves.cc: what only moves elements is element numbers, and nothing is called for it.
+// src/jit/moves.cc: moves of elements are element numbers, without calls of kernels.
 TEST(NativeLoops, MovesOfFewElements) {
   expect_state_of({4, 4}, "m = Transpose <perm = [1, 0]> (s)  a = Add (m, s)  t = Tanh (a)");
   expect_state_of({6}, R"(
@@ -122,7 +122,7 @@ TEST(NativeLoops, MovesOfFewElements) {
     t = Sin (turned))");
 }
 
-// src/jit/row_product.h: a row times a matrix, and the sums in registers for what follows.
+// src/jit/row_product.h: a row times a matrix, and sums that stay in registers for the next instruction.
 TEST(NativeLoops, ARowTimesAMatrix) {
   for (const int64_t width : {5, 16, 33}) {
     const std::string text = loop_over(fmt::format("float[1,{}]", width), "p = MatMul (s, w)  t = Tanh (p)",
@@ -131,15 +131,15 @@ TEST(NativeLoops, ARowTimesAMatrix) {
   }
 }
 
-// src/jit/blocks.cc: long states that nothing else reads stay in registers for many iterations.
+// src/jit/blocks.cc: long states without other readers stay in registers for many iterations.
 TEST(NativeLoops, LongStatesInBlocks) {
   for (const int64_t width : {256, 1003}) {
     expect_state_of({width}, "h = Constant <value = float {0.5}> ()  a = Mul (s, h)  b = Add (a, h)  t = Sqrt (b)");
   }
 }
 
-// The same with rows of scan inputs and scan outputs: a block reads and writes its part of them. The wider rows are
-// gone over in several passes of a few iterations.
+// The same with rows of scan inputs and scan outputs: a strip reads and writes its part of them. Wider rows are
+// processed in several passes of a few iterations.
 constexpr int64_t kRowIterations = 37;
 
 struct RowWidth {
@@ -208,7 +208,7 @@ TEST_P(LongRowsInBlocks, RowsThatAreOnlyWritten) {
             {{"p", state()}});
 }
 
-// What is carried is a row of the iteration before; one number of each iteration goes to all elements.
+// The state is the row of the iteration before; all elements read one number of each iteration.
 TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachIteration) {
   expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[{w}] h, float[{w}] z, float[{n},{w}] x, float[{n}] gain) =>
@@ -227,7 +227,7 @@ TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachIteration) {
             {{"h", state()}, {"z", state(1)}, {"x", rows(2)}, {"gain", some_floats({kRowIterations}, 3)}});
 }
 
-// Elements of eight, four and one byte, all in blocks of as many; the iteration's number goes to all of them.
+// Elements of eight, four and one byte, all in strips of the same length; all elements read the iteration's number.
 TEST_P(LongRowsInBlocks, MixedElementTypes) {
   Tensor counts = *Tensor::allocate(ElementType::kInt64, {GetParam().width});
   std::fill_n(counts.mutable_data<int64_t>(), GetParam().width, 0);
@@ -256,7 +256,7 @@ TEST_P(LongRowsInBlocks, MixedElementTypes) {
 INSTANTIATE_TEST_SUITE_P(NativeLoops, LongRowsInBlocks,
                          testing::Values(RowWidth{256, 0}, RowWidth{1003, 1}, RowWidth{5000, 0}));
 
-// src/opt/reassociation.cc: which minimum is taken last changes nothing.
+// src/opt/reassociation.cc: the order of minima changes no result.
 TEST(NativeLoops, ChainsOfMinimaThatWaitForTheIterationBefore) {
   const std::string inputs = "float[6] p, float[6] q";
   const Tensor p = some_floats({6}, 4), q = some_floats({6}, 5);

@@ -55,7 +55,7 @@ TEST_P(BytePairsTest, GiveWhatTheirStepsGive) {
     if (round % 3 == 0) pairs.low = 0;
     if (round % 4 == 0) pairs.high = 40 * pairs.y.scale;
     if (round % 8 == 2) pairs.b.scale = -pairs.b.scale;
-    if (round % 8 == 4) pairs.b.scale = pairs.a.scale, pairs.y.scale = 2 * pairs.a.scale;  // halves all over
+    if (round % 8 == 4) pairs.b.scale = pairs.a.scale, pairs.y.scale = 2 * pairs.a.scale;  // halves occur everywhere
     for (const bool fits : {false, true}) {
       if (fits) byte_pair_kernels().fit(pairs);
       quick += fits && pairs.way != BytePairs::Way::kExact ? 1 : 0;
@@ -94,7 +94,7 @@ TEST_P(BytePairsTest, LooksUp) {
   }
 }
 
-// The instruction sets that multiply by 1 / scale twice give the quotient's bits all the same.
+// Instruction sets that multiply by 1 / scale in two steps give the same bits as the quotient.
 TEST_P(BytePairsTest, QuotientsRoundAsDivisionsDo) {
   std::vector<float> x(4096);
   std::vector<uint8_t> y(x.size());

@@ -75,7 +75,7 @@ class Convolution {
     return y;
   }
 
-  // The definition, more exactly than results are.
+  // The definition, computed more exactly than the results.
   std::vector<long double> reference(const std::vector<T>& x, const T* bias, const T* addend) const {
     const int64_t in = shape_.input[0], taps = shape_.kernel[0];
     std::vector<long double> y;
@@ -112,7 +112,7 @@ class Convolution {
 
 class FoldedConvTest : public EachIsa {
  protected:
-  // Folded sums are as near to the exact ones as plain sums are, but for a small factor.
+  // Folded sums are as close to the exact ones as plain sums, up to a small factor.
   template <class T>
   void check(Convolution<T>& conv, const ConvShape& shape, bool adds = false) {
     ASSERT_GT(conv.fold.split_count, 0);
@@ -204,7 +204,7 @@ TEST_P(FoldedConvTest, PadsAndDilations) {
   }
 }
 
-// Two axes, of which the kernel is longer than 1 on the first one.
+// Two axes; the kernel is longer than 1 along the first only.
 TEST_P(FoldedConvTest, FirstOfTwoAxes) {
   ConvShape line = frames(2, 2, 48, 64, 8, 5), plane = line;
   plane.axes = 2;

@@ -24,7 +24,7 @@ class ConvMethodsTest : public EachIsa {
     return values.begin()[draw(0, static_cast<int64_t>(values.size()) - 1)];
   }
 
-  // Dense, grouped and depthwise ones of 1 to 3 axes; kernels of one tap more often than others.
+  // Dense, grouped and depthwise convolutions of 1 to 3 axes; kernels of one tap are more frequent.
   ConvShape random_shape(bool transposed) {
     ConvShape s;
     s.axes = static_cast<int>(pick({1, 2, 2, 2, 3}));
@@ -69,7 +69,7 @@ class ConvMethodsTest : public EachIsa {
     return to;
   }
 
-  // Whether the method that is asked for computes it in these layouts.
+  // Whether the wanted method computes the shape in these layouts.
   template <class T>
   bool check(const ConvShape& s, std::string_view method) {
     const ComputeType type = std::is_same_v<T, float> ? ComputeType::kF32 : ComputeType::kF64;

@@ -1,5 +1,5 @@
 #pragma once
-// What a convolution is: a plain loop over its products.
+// The definition of a convolution: a plain loop over its products.
 
 #include <fmt/format.h>
 

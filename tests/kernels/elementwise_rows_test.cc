@@ -29,7 +29,7 @@ struct UnaryCase {
   uint64_t double_ulps = 0;
   double alpha = 0;
   double beta = 0;
-  double absolute = 0;  // error allowed instead, where results cancel
+  double absolute = 0;  // allowed instead, if results cancel
 };
 
 Wide sigmoid(Wide x) {
@@ -233,7 +233,7 @@ T reference_pow(T base, T exponent) {
     if (exponent == 3) return base * base * base;
     if (exponent == -1) return 1 / base;
     if (exponent == T(0.5) && base >= 0) return std::abs(std::sqrt(base));
-    if (exponent == T(-0.5) && base >= 0) return 1 / std::abs(std::sqrt(base));  // of -0: as of 0
+    if (exponent == T(-0.5) && base >= 0) return 1 / std::abs(std::sqrt(base));  // for -0: as for 0
     return std::pow(base, exponent);
   } else {
     if (exponent < 0) return base == 1 ? 1 : base == static_cast<T>(-1) ? (exponent & 1 ? static_cast<T>(-1) : 1) : 0;
@@ -437,7 +437,7 @@ TEST_P(RowsTest, Clip) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(same(y[i], expected[i])) << i;
 }
 
-// --- the place in a row makes no difference; nothing outside is written; in place works ---
+// --- results do not depend on the place in a row; nothing outside is written; in place works ---
 
 // To the bit, but for NaN: which operand's sign and payload it has is up to the compiler. `width` 1: results are bools.
 template <class T>

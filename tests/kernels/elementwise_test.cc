@@ -44,7 +44,7 @@ struct Random {
   int64_t below(int64_t n) { return static_cast<int64_t>(engine() % static_cast<uint64_t>(n)); }
 };
 
-// Broadcast dimensions, permuted order, gaps and negative steps (only what `output` allows).
+// Broadcast dimensions, permuted order, gaps and negative steps, as far as `output` allows them.
 Operand make_operand(Type type, const std::vector<int64_t>& dims, bool output, bool scalar, Random& random) {
   Operand operand{type, std::vector<int64_t>(dims.size(), 0), {}};
   std::vector<size_t> order(dims.size());
@@ -247,7 +247,7 @@ TEST(Dispatch, EnvironmentVariableForcesTheInstructionSet) {
   } else {
     EXPECT_EQ(name(active_isa()), wanted);
   }
-  // In processes of their own, since it is read once.
+  // In new processes, because the variable is read once.
   for (Isa isa : usable_isas()) {
     EXPECT_EXIT(
         {
@@ -275,7 +275,7 @@ TEST(Dispatch, InstructionSetsHaveCodeOfTheirOwn) {
   for (size_t i = 1; i < rows.size(); ++i) EXPECT_NE(rows[i], rows[i - 1]);
 }
 
-// About as long as is done in one piece: the times of parts are rounded, so all of it may seem short as a sum of parts.
+// About as long as one piece takes. Times of parts are rounded, so the sum of the parts may seem short.
 TEST_P(ElementwiseTest, PlansThatTakeAboutOnePiece) {
   for (int64_t n = 1; n <= 300; ++n) {
     std::vector<float> x(static_cast<size_t>(3 * n)), out(x.size(), -1);

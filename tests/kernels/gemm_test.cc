@@ -96,7 +96,7 @@ struct Problem {
   const T* a_data() const { return a.data() + la.offset; }
   const T* b_data() const { return b.data() + lb.offset; }
 
-  // C as it was plus the guard columns, with the product computed in double (floats) or modulo 2^w.
+  // The old C with its guard columns, and the product computed in double (floats) or modulo 2^w.
   std::vector<T> expected() const {
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
     std::vector<T> out = c;
@@ -209,8 +209,8 @@ TEST_P(GemmTest, OtherElementTypes) {
   }
 }
 
-// Panels in float16: the same bits as f32 panels of the rounded B, whatever rows, strides and biases, and with weights
-// that are subnormal or the largest there are.
+// Panels in float16 give the bits of f32 panels of the rounded B, for any rows, strides and biases, and for subnormal
+// and the largest weights.
 TEST_P(GemmTest, HalfPanelsAreRoundedWeights) {
   const int64_t sizes[][3] = {{1, 3, 5},  {1, 64, 64},  {1, 257, 70}, {2, 130, 33},   {3, 70, 9},    {4, 100, 8},
                               {5, 7, 21}, {13, 40, 31}, {16, 96, 64}, {29, 67, 1300}, {8, 200, 300}, {37, 140, 300}};
@@ -301,7 +301,7 @@ TEST_P(GemmTest, GemvPerStepEqualsGemm) {
   }
 }
 
-// Beyond the second-level cache, where tiles ask for what is ahead.
+// Larger than the second-level cache, where tiles prefetch.
 TEST_P(GemmTest, LargeMatrices) {
   for (int64_t m : {1, 2, 4, 5}) {
     check<float>(m, 700, 400, Order::kRows, Order::kRows, Bias::kMatrix);
@@ -311,7 +311,7 @@ TEST_P(GemmTest, LargeMatrices) {
   expect_rows_independent<float>(random_, 1050, 512);
 }
 
-// Rows of A are copied a block at a time, and tiles ask for the panel that comes next.
+// Rows of A are copied a block at a time, and tiles prefetch the next panel.
 TEST_P(GemmTest, ManyRowsOfManySteps) {
   const auto steps = static_cast<int64_t>(caches().second / 512);
   for (Bias bias : {Bias::kRow, Bias::kInPlace}) {
@@ -330,7 +330,7 @@ TEST_P(GemmTest, GroupsOfCopiedPanels) {
   }
 }
 
-// Columns of B that is not packed are turned in registers, for a few rows; whole ways of a cache apart, too.
+// For a few rows, columns of unpacked B are transposed in registers, also if they are whole ways of a cache apart.
 TEST_P(GemmTest, TurnedColumns) {
   for (Bias bias : {Bias::kNone, Bias::kRow, Bias::kInPlace}) {
     for (int64_t m : {1, 2, 3, 4}) {
@@ -375,7 +375,7 @@ TEST_P(GemmTest, UnalignedOperands) {
 
 TREADLE_EACH_ISA(GemmTest);
 
-// Bytes that scales make floats give the bits of these floats, whatever the rows, columns and strides.
+// Bytes that scales turn into floats give the bits of these floats, for any rows, columns and strides.
 TEST(Gemm, PanelsOfBytes) {
   std::mt19937 random(7);
   for (const uint8_t flipped : {0x00, 0x80}) {

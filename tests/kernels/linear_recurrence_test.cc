@@ -81,7 +81,7 @@ Result<T> blocks(const Case<T>& c, int threads) {
 
 template <class T>
 void expect_near(const Result<T>& found, const Result<T>& expected) {
-  // Of the largest row: up to 2048 steps in another order; 2.3e-5 has been seen.
+  // Relative to the largest row: up to 2048 steps in another order; 2.3e-5 was measured.
   const double tolerance = std::is_same_v<T, float> ? 5e-5 : 1e-12;
   const auto compare = [&](const std::vector<T>& a, const std::vector<T>& b) {
     ASSERT_EQ(a.size(), b.size());
@@ -140,7 +140,7 @@ TEST(LinearRecurrence, SignedIntegersWrap) {
   EXPECT_EQ(std::vector<uint32_t>(found.last.begin(), found.last.end()), expected.last);
 }
 
-// A stretch grows beyond all numbers, but nothing was there that could grow.
+// Chunks' factors overflow, but the states are 0.
 TEST(LinearRecurrence, FactorsMayOverflowWhereStatesDoNot) {
   for (const int threads : {1, 4}) {
     Case<float> c{200'000, 2};
@@ -152,18 +152,18 @@ TEST(LinearRecurrence, FactorsMayOverflowWhereStatesDoNot) {
   }
 }
 
-// Sums from zero overflow, those from the state before do not.
+// Sums from zero overflow; sums from the state before do not.
 TEST(LinearRecurrence, SumsMayOverflowWhereStatesDoNot) {
   const float big = std::numeric_limits<float>::max();
   Case<float> c{1024, 1};
   c.has_a = false;
   c.initial = {-big};
   c.b.assign(1024, 0.0f);
-  c.b[70] = c.b[71] = big;  // in one stretch
+  c.b[70] = c.b[71] = big;  // in one chunk
   EXPECT_EQ(blocks(c, 1), loop(c));
 }
 
-// What an infinite state becomes is what the steps make of it, and it does not reach the states before.
+// The steps decide what becomes of an infinite state; the states before it stay finite.
 TEST(LinearRecurrence, InfinityAndNaNAreThoseOfTheLoop) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float value : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {

@@ -273,7 +273,7 @@ TEST(Move, PadRefusals) {
   EXPECT_EQ(out[0] + out[1], 6);
 }
 
-// About as long as is done in one piece: the times of parts are rounded, so all of it may seem short as a sum of parts.
+// About as long as one piece takes. Times of parts are rounded, so the sum of the parts may seem short.
 TEST(Move, CopiesThatTakeAboutOnePiece) {
   for (int64_t n = 1; n <= 300; ++n) {
     std::vector<int32_t> in(static_cast<size_t>(3 * n)), out(in.size(), -1);

@@ -34,7 +34,7 @@ std::vector<double> random_values(size_t count, uint64_t seed) {
   return x;
 }
 
-// The values as `type` holds them, and the bytes.
+// The values as stored in `type`, and the bytes.
 struct Stored {
   Stored(Type type, const std::vector<double>& x) : bytes(x.size() * 8), values(x.size()) {
     cast(Type::kDouble, type, x.data(), bytes.data(), x.size());

@@ -61,7 +61,7 @@ T expected(PoolKind kind, int p, const T* x, const Window& window, int64_t* best
 
 class PoolTest : public EachIsa {
  protected:
-  // To the bit, NaNs apart.
+  // To the bit, except for NaNs.
   template <class T>
   static bool same_elements(const T* a, const T* b, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
@@ -112,7 +112,7 @@ class PoolTest : public EachIsa {
     Scratch y(static_cast<size_t>(planes * out) * sizeof(T)), z(static_cast<size_t>(planes * out) * sizeof(T));
     Scratch indices(static_cast<size_t>(planes * out) * sizeof(int64_t));
     run_pool(kind, type, s, x.data(), y.get(), nullptr, 0, planes);
-    if (kind != PoolKind::kLp) {  // whatever lanes hold
+    if (kind != PoolKind::kLp) {  // any lanes
       const ScopedIsa narrow(Isa::kBaseline);
       run_pool(kind, type, s, x.data(), z.get(), nullptr, 0, planes);
       ASSERT_TRUE(same_elements(y.as<T>(), z.as<T>(), planes * out));
@@ -160,7 +160,7 @@ TEST_P(PoolTest, RandomWindows) {
   }
 }
 
-// Windows most of which lies outside of the input, in which many taps read nothing at any position.
+// Windows that are mostly outside of the input; many taps read nothing at any position.
 TEST_P(PoolTest, WindowsLargerThanTheInput) {
   for (int round = 0; round < 60; ++round) {
     PoolShape s = random_shape();
@@ -180,7 +180,8 @@ TEST_P(PoolTest, WindowsLargerThanTheInput) {
   }
 }
 
-// As many taps as the input and the positions have elements are walked, and the sum is divided by all that count.
+// The kernel walks at most as many taps as the input and output have elements, and divides the sum by all taps that
+// count.
 TEST_P(PoolTest, WindowsOfAnySize) {
   constexpr int64_t kMost = INT32_MAX;
   PoolShape s;
@@ -201,7 +202,7 @@ TEST_P(PoolTest, WindowsOfAnySize) {
   EXPECT_FLOAT_EQ(y[13], static_cast<float>(27 / (taps * taps * taps)));
 }
 
-// Infinities and NaNs among the elements, most of them or few, in windows of any shape.
+// Infinities and NaNs among the elements, in most or few of them, in windows of any shape.
 TEST_P(PoolTest, SpecialValues) {
   for (int round = 0; round < 100; ++round) {
     const PoolShape s = random_shape();
@@ -223,7 +224,7 @@ TEST_P(PoolTest, SpecialValues) {
   }
 }
 
-// Planes of few rows and columns, and rows longer than what positions are looked for in at once.
+// Planes of few rows and columns, and rows longer than the stretch that is searched at once.
 TEST_P(PoolTest, SmallAndLongRows) {
   for (const int64_t width : {2, 5, 7, 8, 9, 127, 128, 129, 300}) {
     for (const int64_t channels : {5, 75}) {

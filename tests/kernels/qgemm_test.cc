@@ -26,7 +26,7 @@ struct QProblem {
     b = bytes(s.k * s.n + 1);
     a_zero = bytes(s.m + 1);
     b_zero = bytes(s.n + 1);
-    // Largest products, where saturating instructions would go wrong.
+    // Largest products, for which saturating instructions would be wrong.
     if (random() % 2 != 0) std::fill(a.begin(), a.end(), s.a_signed ? 0x80 : 0xFF);
     if (random() % 2 != 0) std::fill(b.begin(), b.end(), s.b_signed ? 0x80 : 0xFF);
   }
@@ -100,7 +100,7 @@ TEST_P(QGemmTest, ExactForEveryCombination) {
   }
 }
 
-// Weights as they are trained, of which few neighbours do not fit 16 bits together, and those of which all or none do.
+// Weights as in trained models, where few neighbours do not fit 16 bits together, and weights of which all or none do.
 TEST_P(QGemmTest, ExactForWeightsThatFitAndThoseThatDoNot) {
   const auto weight = [this](int kind) -> int {
     std::normal_distribution<double> normal(0, kind);
@@ -202,7 +202,7 @@ TEST_P(QGemmTest, Epilogues) {
   }
 }
 
-// As QuantizeLinear behind a product and a bias, to the last bit.
+// To the last bit as QuantizeLinear behind a product and a bias.
 TEST_P(QGemmTest, DividesAsQuantizeLinearDoes) {
   QGemmShape s;
   s.m = 7, s.n = 41, s.k = 30;

@@ -31,7 +31,7 @@ Block philox(RandomKey key, uint64_t index) {
   return c;
 }
 
-// The bits that element i is made of.
+// The bits from which element i is made.
 template <class T>
 uint64_t element_bits(RandomKey key, uint64_t i) {
   if constexpr (sizeof(T) == 4) {
@@ -86,7 +86,7 @@ void expect_uniform_bits() {
   }
 }
 
-// Box and Muller's formula in double, by the functions of the C++ library.
+// Box and Muller's formula in double, with functions of the C++ library.
 template <class T>
 double expected_normal(uint64_t i) {
   constexpr uint64_t kHalf = 64 / sizeof(T);
@@ -190,7 +190,7 @@ double mean(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// Of elements `lag` apart of what has mean 0, times the root of the count.
+// The correlation of elements `lag` apart, for a sequence with mean 0, times the root of the count.
 double correlation(const std::vector<double>& x, size_t lag) {
   double products = 0, squares = 0;
   for (size_t i = 0; i + lag < x.size(); ++i) products += x[i] * x[i + lag], squares += x[i] * x[i];

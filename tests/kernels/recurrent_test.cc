@@ -1,5 +1,5 @@
-// The fused steps give what the elementwise rows give, but for rounding, on every instruction set, and what the
-// equations say.
+// The fused steps give the results of the elementwise rows, up to rounding, on every instruction set, and of the
+// equations.
 #include "kernels/recurrent.h"
 
 #include <gtest/gtest.h>

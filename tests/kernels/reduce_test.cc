@@ -170,7 +170,7 @@ void check_reduction(ReduceOp op, Type type, const Shape& shape, std::mt19937_64
       const double truncated = std::trunc(exact);
       const bool rounded = op == ReduceOp::kLogSumExp || op == ReduceOp::kLogSum;
       if (rounded && std::fabs(exact - std::round(exact)) < 1e-9) continue;
-      // Narrow integers wrap like any other result of theirs.
+      // Narrow integers wrap, like their other results.
       std::byte wrapped[8];
       double back;
       cast(Type::kDouble, type, &truncated, wrapped, 1);
@@ -247,7 +247,7 @@ TEST_P(ReduceTest, ToNothing) {
   }
 }
 
-// Rows of one block are reduced side by side, longer ones each by itself; NaN and -0 come out alike.
+// Rows of one block are reduced side by side, longer rows singly; NaN and -0 come out the same.
 template <class T>
 void check_short_rows(Type type) {
   std::mt19937_64 random(3);

@@ -12,7 +12,7 @@ namespace {
 
 using Items = std::vector<int64_t>;
 
-// Positions, ordered by `keys` and where those are equal by themselves.
+// Positions, ordered by `keys`, and by themselves if keys are equal.
 auto by_key(const Items& keys) {
   return [&keys](int64_t a, int64_t b) {
     const int64_t x = keys[static_cast<size_t>(a)], y = keys[static_cast<size_t>(b)];
@@ -26,7 +26,7 @@ Items numbers(size_t count) {
   return items;
 }
 
-// Orders that make quicksort slow when it picks badly, and random ones.
+// Orders for which quicksort is slow with a bad pivot, and random ones.
 std::vector<Items> orders(size_t count) {
   std::mt19937 random(static_cast<uint32_t>(count));
   Items up = numbers(count), down(up.rbegin(), up.rend()), equal(count, 7), few(count), any(count), hills(count);
@@ -39,7 +39,7 @@ std::vector<Items> orders(size_t count) {
 }
 
 constexpr size_t kCounts[] = {0, 1, 2, 15, 16, 17, 100, 5000, 300'000};
-// So slow a comparison that even short lists are sorted in parts.
+// The comparison is so slow that even short lists are sorted in parts.
 constexpr double kSlowNs = 1e4;
 
 TEST(Sort, AsStdSort) {

@@ -22,7 +22,7 @@ constexpr int64_t kElements = int64_t{1} << 21;
 
 class StoppedPackingTest : public EachIsa {
  protected:
-  // Told to stop at the first question, a packer leaves most of what it writes alone.
+  // A packer that is told to stop at the first question leaves most of its output unwritten.
   void check(const std::string& what, size_t bytes, const std::function<void(void*)>& pack) {
     std::vector<std::byte> whole(bytes), stopped(bytes);
     pack(whole.data());

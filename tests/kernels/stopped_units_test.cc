@@ -38,7 +38,7 @@ class StoppedUnitsTest : public EachIsa {
     EXPECT_TRUE(stopped == whole) << what << " differs after a stop";
   }
 
-  // k steps, as many of them as `kElements` weights make.
+  // k steps; `kElements` weights give their number.
   template <class T>
   void check_product(ComputeType type, int64_t m, int64_t n, bool packed) {
     GemmShape s;

@@ -35,7 +35,7 @@ TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
   auto file = wire::MappedFile::own(bytes);
   auto imported = import_model(file);
   ASSERT_TRUE(imported.ok()) << imported.error().to_string();
-  // What inference would have found.
+  // The types that inference would have found.
   const Type type = (*imported)->top().inputs[1]->type;
   ir::for_each_node((*imported)->top(), [&](ir::Node& n) {
     for (ir::Value* output : n.outputs) output->type = type;

@@ -19,7 +19,8 @@ std::unique_ptr<ir::Graph> import(std::string bytes) {
   return graph.ok() ? std::move(*graph) : nullptr;
 }
 
-// A loop that captures, hides a name, hands out what it captures, twice, and a constant; a function; texts.
+// A loop that captures values, hides a name, returns a captured value twice, and returns a constant; a function;
+// strings.
 constexpr const char* kEverything = R"TEXT(<ir_version: 10, opset_import: ["" : 21, "my" : 1], producer_name: "p">
 named (int64 n, float[T] x) => (float[T] y, float[?, T] all, string[2] words)
 <float[1] half = {0.5}, string[2] words = {"a", "b"}> {

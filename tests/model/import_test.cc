@@ -235,7 +235,7 @@ TEST(ImportBodies, InitializersOfOldBodiesAreNoInputs) {
   EXPECT_TRUE(body.nodes[0]->inputs[1]->is_constant());
 }
 
-// ---- What is refused
+// ---- Refused models
 
 TEST(ImportErrors, NameOperatorDomainAndVersion) {
   const auto with = [](const ProtoBytes& n, std::vector<ProtoBytes> opsets = {opset("", 17)}) {
@@ -493,7 +493,7 @@ TEST(ImportFunctions, GrowthIsLimited) {
   options.max_inlined_nodes = 10'000;
   expect_error(model_bytes(call_graph({node("f0", {"x"}, {"y"}, {}, "", "local")}), functions), Code::kLimit,
                "more than 10000 nodes", options);
-  // The limit is seen before anything is inlined, and so is where.
+  // The limit is noticed before anything is inlined, and so is the place.
   expect_error(model_bytes(call_graph({node("f0", {"x"}, {"y"}, {}, "", "local")}), functions), Code::kLimit,
                "/f0_0 (local.f0): inlining", options);
 }
@@ -621,7 +621,7 @@ TEST(ImportRealModels, SurviveBitFlips) {
   }
 }
 
-// Every real model is imported, or refused for an operator that is not there.
+// Every real model is imported, or refused because of a missing operator.
 TEST(ImportRealModels, AreImported) {
   const auto models = shared_models();
   if (models.empty()) GTEST_SKIP() << "no real models beside the repository";

@@ -1,4 +1,4 @@
-// Errors in models that are text say where in the text.
+// Errors in models in text form name the position in the text.
 #include "model/text_file.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Where axes go: every operator says it, and what follows for nodes that leave loops.
+// Axis rules: every operator has one, and nodes leave loops by them.
 #include "op/axes.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ Tensor int64s_of(std::initializer_list<int64_t> values) {
   return Tensor::of_int64(std::vector<int64_t>(values));
 }
 
-// A body over rows of x, and of y where it reads them. Returns what it makes for a row.
+// A body over rows of x, and of y if it reads them. Returns the result for a row.
 using Body = ir::Value* (*)(TestGraph& t, ir::Value* x, ir::Value* y);
 
 struct Case {
@@ -43,7 +43,7 @@ ir::Value* bytes_of(TestGraph& t, ir::Value* x) {
   return t->call("QuantizeLinear", {x, scale_of(t), t->constant(Tensor::scalar<uint8_t>(ElementType::kUint8, 9))});
 }
 
-// What stayed in loops as long as rules were a table beside the operators, and what never had a row there.
+// Nodes that stayed in loops when rules were a table apart from the operators, and operators that had no row in it.
 const Case kCases[] = {
     {"QuantizeLinear", {7, 3, 4}, {7}, [](TestGraph& t, ir::Value* x, ir::Value*) { return bytes_of(t, x); }},
     {"DequantizeLinear",
@@ -136,8 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Operators, LeavesLoops, testing::ValuesIn(kCases), [](c
   return name;
 });
 
-// The product reads its weights for each iteration where both operands have the axis; a rule that looked at ranks only
-// would take B's rows for the iterations.
+// If both operands have the axis, the product reads its weights for each iteration; a rule by ranks only would take B's
+// rows for the iterations.
 TEST(Axes, AMatrixIsNotTakenForIterations) {
   TestGraph t({floats({7, 4}), floats({7, 4, 2})}, 1);
   const auto rows = t.begin_scan({}, {t.in(0), t.in(1)}, 1);

@@ -1,4 +1,4 @@
-// Nodes have their operator's defaults from the moment they have the operator.
+// A node has its operator's defaults as soon as it has the operator.
 #include "op/node.h"
 
 #include <gtest/gtest.h>

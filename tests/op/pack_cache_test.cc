@@ -156,7 +156,7 @@ TEST(PackCache, WaitingForAPackCanBeStopped) {
   EXPECT_TRUE(made.ok());
 }
 
-// Whoever is asked whether to stop may run a handler of signals, which runs the session.
+// The question whether to stop may run a signal handler, which runs the session.
 TEST(PackCache, AThreadThatPacksMayPackAgain) {
   const std::vector<float> weights(64, 2), others(64, 3);
   PackCache cache;

@@ -1,4 +1,4 @@
-// Products that leave a Scan: what runs before it, what stays, and that nothing changes by it.
+// Products that leave a Scan: which run before it, which stay, and that results do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,8 @@ TEST(Batching, GemmOfSeveralRows) {
   expect_same_as_reference(t, *planned);
 }
 
-// How many products a Scan keeps when it is to be native code: [rows, depth] by [depth, width] of each step's input.
+// The number of products that a Scan keeps when it is to be native code: [rows, depth] by [depth, width] of each
+// iteration's input.
 size_t products_inside(int64_t rows, int64_t depth, int64_t width, bool native) {
   TestGraph t({floats({rows, width}), floats({7, rows, depth}), floats({depth, width})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
@@ -61,7 +62,8 @@ TEST(Batching, NativeLoopsKeepProductsOfARowWithFewWeights) {
   EXPECT_EQ(products_inside(1, 64, 32, true), 0);
 }
 
-// Operands of unlike ranks are aligned behind the steps; other shapes of a step are other shapes of all.
+// Operands of different ranks are aligned behind the axis of iterations; shapes of an iteration decide the stacked
+// shapes.
 TEST(Batching, WhatLeadsToAProductLeavesToo) {
   TestGraph t({floats({2, 16}), floats({5, 8}), floats({5, 2, 8}), floats({8, 16}), floats({8})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
@@ -106,7 +108,7 @@ TEST(Batching, OtherReadersOfAScanInputKeepIt) {
   expect_same_as_reference(t, *planned);
 }
 
-// The number of steps is a symbol: the product runs through its inline cache, the body is planned all the same.
+// The trip count is a symbol: the product runs through its inline cache, and the body is still planned.
 TEST(Batching, StepsThatAreNotKnown) {
   TestGraph t({floats({1, 16}), floats({Dim::symbol("T"), 1, 8}), floats({8, 16})}, 2);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1);
@@ -123,7 +125,7 @@ TEST(Batching, StepsThatAreNotKnown) {
   }
 }
 
-// Iterations and entries become one axis for whatever treats entries one by one.
+// Iterations and entries become one axis for nodes that treat entries one by one.
 TEST(Batching, ConvolutionsOfFramesAreOneOfAllFrames) {
   for (const int64_t entries : {1, 2}) {
     TestGraph t({floats({entries, 16}), floats({5, entries, 3, 6}), floats({16, 3, 3}), floats({16, 16}), floats({16})},

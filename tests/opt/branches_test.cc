@@ -1,4 +1,4 @@
-// If that becomes a choice between results of both branches, and what must stay a branch.
+// An If that becomes a choice between the results of both branches, and Ifs that must stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(Branches, InsideBranchesAndWithoutNodes) {
   }
 }
 
-// Each for a reason of its own: it can fail, is random or costly, results differ in size.
+// Each for another reason: it can fail, is random or costly, or results differ in size.
 TEST(Branches, OthersStay) {
   TestGraph t({bools({}), int64s({}), floats({4}), floats({4, 4}), int64s({})}, 5);
   t->set_output(0, choose(t, t.in(0), [&] { return t->call("Div", {t.in(1), t.in(4)}); }, [&] { return t.in(1); }));

@@ -34,7 +34,7 @@ class ByteChains : public ::testing::Test {
     return node("QuantizeLinear", {x, scale_, zero_}, ElementType::kUint8, std::move(shape));
   }
 
-  // The names of the operators left.
+  // The names of the remaining operators.
   std::string after(std::vector<ir::Value*> results) {
     graph_.top().outputs = std::move(results);
     EXPECT_TRUE(ir::verify(graph_).ok());

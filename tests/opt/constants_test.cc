@@ -60,7 +60,7 @@ TEST_F(ConstantsTest, AChainBecomesItsEnd) {
   ASSERT_TRUE(folded.defined());
   EXPECT_EQ(folded.dims(), Dims({2, 2}));
   EXPECT_EQ(folded.data<float>()[1], 3.0f);
-  // What lies between is given back.
+  // Intermediate constants are freed.
   EXPECT_FALSE(weights->is_constant());
   EXPECT_FALSE(turned->is_constant());
   EXPECT_FALSE(flat->is_constant());

@@ -45,7 +45,7 @@ class ConvolutionTest : public ::testing::Test {
 
   void results(std::vector<ir::Value*> values) { graph_.top().outputs = std::move(values); }
 
-  // The names of the operators left after `pass`.
+  // The names of the operators that remain after `pass`.
   std::string after(void (*pass)(ir::Graph&, Remarks*)) {
     EXPECT_TRUE(ir::verify(graph_).ok());
     pass(graph_, nullptr);
@@ -64,7 +64,7 @@ class ConvolutionTest : public ::testing::Test {
   int count_ = 0;
 };
 
-// A convolution that a rewrite replaced stands beside the one that it became until dead nodes are removed.
+// A convolution that a rewrite replaced stays beside its replacement until dead nodes are removed.
 TEST_F(ConvolutionTest, OneConvolutionThatIsReadKeepsChannelsSecond) {
   const Type large = Type::tensor(ElementType::kFloat, {Dim(1), Dim(16), Dim(112), Dim(112)});
   x_->type = large;

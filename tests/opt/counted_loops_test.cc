@@ -1,4 +1,4 @@
-// Loops that pick their inputs by the trip counter: which become Scans, which stay, and that both give the same.
+// Loops that pick their inputs by the iteration's number: which become Scans, which stay, and that both give the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST(CountedLoops, IterationsThatAreTheSizeOfTheData) {
   }
 }
 
-// What could be outside of the data, iterations that are not counted, states that change their size.
+// Indices that could be outside of the data, iterations that are not counted, states that change their size.
 TEST(CountedLoops, OthersStay) {
   const auto loop = [](int64_t iterations, int64_t offset) {
     TestGraph t({floats({8}), floats({6, 8})}, 1);

@@ -1,4 +1,4 @@
-// Nodes as the simpler ones that their operators know: of any number of operands, in loops as steps.
+// Nodes that become the simpler nodes that their operators define: with any number of operands, and in loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Expansion, ClipStaysOutsideOfLoops) {
   expect_same_as_reference(t, *planned);
 }
 
-// Neither of the two rounds.
+// Neither form rounds.
 TEST(Expansion, ClipOfElementsThatAreConverted) {
   const Type halves = Type::tensor(ElementType::kFloat16, Shape{Dim(7)});
   TestGraph t({int64s({}), halves, Type::tensor(ElementType::kFloat16, Shape{})}, 1);
@@ -47,8 +47,8 @@ TEST(Expansion, ClipOfElementsThatAreConverted) {
   expect_same_as_reference(t, *planned, kThreeIterations);
 }
 
-// Small enough for every rounding to be that of one in the reference interpreter's kernel, up to a few units in the
-// last place.
+// Small enough for every rounding to be that of the reference interpreter's kernel, up to a few units in the last
+// place.
 void expect_close_to_reference(TestGraph& t, const Planned& planned, const Tensor& x) {
   const kernels::ScopedIsa scope(Isa::kBaseline);
   const std::vector<AnyValue> inputs{kThreeIterations[0].second, AnyValue(x)};
@@ -72,7 +72,7 @@ void expect_close_to_reference(TestGraph& t, const Planned& planned, const Tenso
   }
 }
 
-// A row whose largest element is infinite is shifted by nothing: infinity less infinity would be no number.
+// A row with an infinite largest element is not shifted: infinity minus infinity is NaN.
 TEST(Expansion, LogSumExpOfInfinities) {
   const float inf = std::numeric_limits<float>::infinity();
   TestGraph t({int64s({}), floats({3, 3})}, 1);
@@ -117,7 +117,7 @@ TEST(Expansion, ClipOfAnyNumberOfDimensions) {
   expect_same_as_reference(t, *planned, kThreeIterations);
 }
 
-// Bounds that are known are those of the convolution, also behind a sum that it takes in; others it knows nothing of.
+// Known bounds become the convolution's, also behind a sum that it absorbs; it cannot take other bounds.
 TEST(Expansion, ClipThatAConvolutionTakesInStays) {
   for (const bool with_sum : {false, true}) {
     for (const bool is_known : {false, true}) {

@@ -1,5 +1,5 @@
-// Loops whose iterations or indices only a run knows: both forms stand side by side, and give what the reference
-// interpreter gives.
+// Loops whose iterations or indices are unknown at planning: both forms exist side by side, and give the results of the
+// reference interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(GuardedLoops, IterationsFromAnInput) {
   for (const int64_t iterations : {-3, 0, 1, 4, 7}) expect_same_as_reference(t, *planned, {{3, number(iterations)}});
 }
 
-// From an offset on, and backwards from an end, both inputs of the model.
+// From an offset on, and backwards from an end; both are inputs of the model.
 TEST(GuardedLoops, OffsetsFromInputs) {
   TestGraph t({floats({8}), floats({Dim::symbol("T"), 8}), int64s({}), int64s({1}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(2), {t.in(0)});
@@ -88,7 +88,7 @@ TEST(GuardedLoops, AConditionThatComparesACounter) {
   run(6, 0, false);
 }
 
-// Numbers that no sum holds are not summed.
+// Numbers whose sum would overflow are not summed.
 TEST(GuardedLoops, ExtremeNumbers) {
   TestGraph t({floats({8}), floats({Dim::symbol("T"), 8}), int64s({}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(2), {t.in(0)});
@@ -101,7 +101,7 @@ TEST(GuardedLoops, ExtremeNumbers) {
   expect_same_as_reference(t, *planned, {{1, x_of_6}, {2, number(0)}, {3, number(INT64_MIN)}});
 }
 
-// Inside of other loops, where no number of iterations would do, and where nothing is won.
+// Inside of other loops, where no trip count fits, and where nothing is gained.
 TEST(GuardedLoops, OthersStay) {
   TestGraph rows({floats({8}), floats({6, 8}), int64s({})}, 1);
   const auto plain = rows.begin_loop(rows.in(2), {rows.in(0)});

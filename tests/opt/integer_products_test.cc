@@ -30,7 +30,7 @@ class IntegerProducts : public ::testing::Test {
   }
   ir::Value* scaled() { return node("Mul", {product(), scale_}, ElementType::kFloat); }
 
-  // The names of the operators left after `pass`.
+  // The names of the operators that remain after `pass`.
   std::string after(void (*pass)(ir::Graph&, Remarks*), std::vector<ir::Value*> results) {
     graph_.top().outputs = std::move(results);
     EXPECT_TRUE(ir::verify(graph_).ok());

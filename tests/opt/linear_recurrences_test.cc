@@ -1,4 +1,4 @@
-// Loops whose states are linear: which become scans over time in blocks, and what is put together for a and b.
+// Loops whose states are linear: which become scans over time in blocks, and from which nodes a and b are made.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ std::unique_ptr<TestGraph> scan_of(const Type& state, Body&& body, Dim iteration
   return t;
 }
 
-// The graph behind the rewrites; the numbers stay, to the last bit for integers, else but for rounding.
+// The graph after the rewrites. Numbers stay the same: to the last bit for integers, otherwise up to rounding.
 std::unique_ptr<ir::Graph> solved(TestGraph& t) {
   std::mt19937 engine(11);
   std::vector<AnyValue> inputs;
@@ -135,7 +135,8 @@ TEST(LinearRecurrences, IntegersWrapTheSame) {
   EXPECT_THAT(nodes_of(*solved(*t)), ElementsAre("LinearRecurrence"));
 }
 
-// The second state reads the first: one after the other, with what lies between for all iterations.
+// The second state reads the first: they are solved one after the other, with the nodes between them for all
+// iterations.
 TEST(LinearRecurrences, OneStateFeedsAnother) {
   TestGraph t({floats({2}), floats({2}), floats({kIterations, 2})}, 3);
   const auto body = t.begin_scan({t.in(0), t.in(1)}, {t.in(2)}, 1);

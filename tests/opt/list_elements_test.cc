@@ -1,4 +1,4 @@
-// Loops over lists: which read the tensor that a list was cut from or is put together of, and which stay.
+// Loops over lists: which read the tensor from which a list was cut or joined, and which stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ ir::Value* empty_list(TestGraph& t) {
   return empty;
 }
 
-// What SequenceMap stands for: a list of the doubles of a list's elements, from element `offset` on.
+// The loop that SequenceMap becomes: a list of the doubles of a list's elements, from element `offset` on.
 ir::Value* doubled(TestGraph& t, ir::Value* list, ir::Value* iterations = nullptr, int64_t offset = 0) {
   const auto body = t.begin_loop(iterations ? iterations : t->call("SequenceLength", {list}), {empty_list(t)});
   auto* at = offset == 0 ? body[0] : t->call("Add", {body[0], t->constant_int64(offset)});
@@ -105,7 +105,7 @@ TEST(ListElements, ByTheCounterOfAnOuterLoopAndAtConstantPositions) {
   expect_same_as_reference(t, *planned);
 }
 
-// Elements of several shapes, lists from outside, what could be beyond the end, parts that are not equal.
+// Elements of several shapes, lists from outside, positions that could be beyond the end, parts of different sizes.
 TEST(ListElements, OthersStay) {
   {
     TestGraph t({floats({3}), floats({1})}, 1);

@@ -1,4 +1,4 @@
-// Lists that a loop appends to: which become scan outputs, and what is made of them behind the loop.
+// Lists to which a loop appends: which become scan outputs, and how the nodes behind the loop use them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(LoopLists, JoinedAtOnceTheyAreTheRows) {
   }
 }
 
-// Perhaps empty: that is an error of ConcatFromSequence still.
+// The list may be empty; that is still an error of ConcatFromSequence.
 TEST(LoopLists, OfIterationsThatAreASymbolTheyAreCut) {
   TestGraph t({floats({Dim::symbol("T"), 2, 3})}, 1);
   auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
@@ -49,7 +49,7 @@ TEST(LoopLists, OfIterationsThatAreASymbolTheyAreCut) {
   }
 }
 
-// Picks rows [2, 3] of [iterations, 2, 3], and puts twice each behind what there is, along an axis.
+// Picks rows [2, 3] of [iterations, 2, 3], and appends each twice along an axis.
 void write_growing(TestGraph& t, ir::Value* iterations, int64_t axis, int64_t begin = 0, bool at_front = false) {
   Dims dims{2, 3};
   dims[static_cast<size_t>(axis < 0 ? axis + 2 : axis)] = begin;

@@ -28,7 +28,7 @@ TEST(Maps, AScanWithoutStates) {
   }
 }
 
-// A state that nobody changes, and rows that are picked by the counter.
+// A state that does not change, and rows that are picked by the counter.
 TEST(Maps, ALoopOverItsCounter) {
   TestGraph t({floats({7, 3}), floats({3})}, 2);
   const auto body = t.begin_loop(t->constant_int64(7), {t.in(1)}, 1);

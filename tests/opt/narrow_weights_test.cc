@@ -23,7 +23,7 @@ ir::Value* lstm_weights(TestGraph& t) {
   return t->constant(std::move(w));
 }
 
-// Names of the products that do, in order.
+// Names of the products with float16 weights, in order.
 std::vector<std::string> half_products(const ir::Graph& graph) {
   std::vector<std::string> found;
   ir::for_each_node(graph.top(), [&](const ir::Node& node) {

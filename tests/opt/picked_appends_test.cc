@@ -1,4 +1,4 @@
-// States that go on from picked rows of themselves and grow: which loops do both at once, and that nothing changes.
+// States that pick rows of themselves and grow: which loops do both at once, and that results do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ AnyValue numbers(const std::vector<int64_t>& list) {
 
 constexpr size_t kState = 0, kRows = 1, kIterations = 2, kNew = 3;
 
-// The loop of `t` begins, with its state of no known size along `axis`.
+// The loop of `t` begins, with its state of unknown size along `axis`.
 ir::Value* begin(TestGraph& t, size_t axis, size_t scan_outputs = 0) {
   const auto body = t.begin_loop(t.in(kIterations), {t.in(kState)}, scan_outputs);
   body[2]->type.shape[axis] = Dim::unknown();
@@ -32,7 +32,7 @@ ir::Value* pick(TestGraph& t, ir::Value* state, int64_t axis) {
   return t->call("Gather", {state, t.in(kRows)}, {Attribute::of("axis", axis)});
 }
 
-// As beams hand on keys, whose product reads what has grown as columns, and values.
+// As beam searches pass on keys, whose product reads the grown axis as columns, and values.
 TEST(PickedAppends, KeysAndValues) {
   for (const std::vector<int64_t>& rows : {std::vector<int64_t>{0, 1, 2}, {2, 0, 1}, {1, 1, -1}, {0, 2, 1}}) {
     for (const bool columns : {false, true}) {
@@ -61,7 +61,7 @@ TEST(PickedAppends, KeysAndValues) {
   }
 }
 
-// The rows that are picked lie behind the axis that grows, and there are fewer or more of them than before.
+// The picked rows are along an axis behind the one that grows; their number shrinks or grows.
 TEST(PickedAppends, OtherAxesAndNumbersOfRows) {
   TestGraph t({floats({2, 4}), int64s({4}), int64s({}), floats({1, 4})}, 1);
   auto* grown = t->call("Concat", {pick(t, begin(t, 0), 1), t.in(kNew), t.in(kNew)}, {Attribute::of("axis", -2)});
@@ -89,7 +89,7 @@ TEST(PickedAppends, RowsThatAreNotThereAreAnError) {
   EXPECT_THAT(status.to_string(), testing::HasSubstr("index 3 is out of range, expected -3 to 2"));
 }
 
-// Somebody else reads the state as it was before its rows moved, or the picked rows.
+// Another node reads the state before its rows move, or the picked rows.
 TEST(PickedAppends, WhatIsReadElsewhereStays) {
   for (const bool of_state : {true, false}) {
     TestGraph t({floats({3, 1}), int64s({3}), int64s({}), floats({3, 1})}, 2);

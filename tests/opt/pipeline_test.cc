@@ -55,7 +55,7 @@ TEST(Pipeline, ASetHoldsWhatItWasGiven) {
   EXPECT_TRUE(is_on("narrow-weights", {.optimize = false, .half_weights = true}));
 }
 
-// What nodes the body of a Loop holds that has Exp of what no iteration changes.
+// The nodes in the body of a Loop that contains an Exp of an invariant value.
 std::vector<std::string> body_of_a_loop(const PipelineOptions& options) {
   TestGraph t({int64s({}), floats({2}), floats({2})}, 1);
   const auto in = t.begin_loop(t.in(0), {t.in(1)});
@@ -96,7 +96,7 @@ TEST(Pipeline, TheGraphIsShownBehindEachPassInTheirOrder) {
 struct Case {
   std::string name, model;
 
-  // Null where it does not load.
+  // Null if it does not load.
   std::unique_ptr<Session> open(const SessionOptions& options) const {
     auto session = Session::from_bytes(std::as_bytes(std::span(model)), options);
     EXPECT_TRUE(session.ok()) << name << ": " << session.error().to_string();
@@ -125,7 +125,7 @@ std::vector<plan::InputSpec> knowledge_of(const ir::Graph& graph) {
   return knowledge;
 }
 
-// --- Nothing but a pass rewrites a graph.
+// --- Only passes rewrite a graph.
 
 std::string every_name() {
   std::string names;
@@ -133,7 +133,7 @@ std::string every_name() {
   return names;
 }
 
-// What one pass leaves is what the next pass of its stage finds, and what the last one leaves is planned.
+// The graph after one pass is the graph before the next pass of its stage; the graph after the last one is planned.
 TEST(Pipeline, BetweenPassesNothingChangesTheGraphOfACase) {
   for (const Case& c : all_cases()) {
     const auto session = c.open({});
@@ -172,7 +172,7 @@ TEST(Pipeline, WithAllPassesOffACaseIsLoadedAndSpecialisedAsWithoutOptimisation)
   }
 }
 
-// CastLike that the model has is a Cast once the model is loaded.
+// A CastLike of the model is a Cast once the model is loaded.
 TEST(Pipeline, ARewriteOfATypedModelCanBeSwitchedOff) {
   const Case c{"cast", R"(<ir_version: 10, opset_import: ["" : 22]>
 cast (float[2] x, int64[2] y) => (int64[2] z) { z = CastLike (x, y) })"};
@@ -185,7 +185,7 @@ cast (float[2] x, int64[2] y) => (int64[2] z) { z = CastLike (x, y) })"};
   }
 }
 
-// Nodes that nothing reads are neither lowered nor planned, unless the passes that take them away are off.
+// Nodes without readers are neither lowered nor planned, unless the passes that remove them are off.
 TEST(Pipeline, WhatNothingReadsGoesByPassesThatCanBeSwitchedOff) {
   TestGraph t({floats({2})}, 1);
   t->call("Exp", {t.in(0)});
@@ -203,7 +203,7 @@ TEST(Pipeline, WhatNothingReadsGoesByPassesThatCanBeSwitchedOff) {
 
 // --- No pass changes a loop without a remark.
 
-// What stands in the loops of a graph, by their names; names of the loops around and inside of each.
+// The nodes in the loops of a graph, by name; names of the loops around and inside of each.
 struct Loops {
   std::map<std::string, std::multiset<std::string>> bodies;
   std::map<std::string, std::set<std::string>> related;
@@ -243,7 +243,7 @@ struct Loops {
 void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputSpec>& knowledge, bool native,
                     const std::string& what) {
   auto made = plan::specialize(graph, knowledge, {});
-  if (!made.ok()) return;  // not for such sizes
+  if (!made.ok()) return;  // does not accept these sizes
   const PipelineOptions options{.native = native, .associative = true};
   for (const Pass& pass : passes()) {
     if (pass.stage != Stage::kPlanning || !is_on(pass, options)) continue;
@@ -264,7 +264,7 @@ void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputSpec>& 
   }
 }
 
-// As the model says, and with 5 for all sizes that it leaves open.
+// The model's sizes, and 5 for all sizes that it leaves open.
 void expect_remarks(const ir::Graph& graph, const std::string& what) {
   for (const bool closed : {false, true}) {
     std::vector<plan::InputSpec> knowledge;
@@ -289,7 +289,7 @@ TEST(Pipeline, NoPassChangesALoopOfACaseWithoutARemark) {
   }
 }
 
-// One loop of everything that a pass looks for.
+// One loop with everything for which a pass looks.
 TEST(Pipeline, NoPassChangesALoopOfManyKindsWithoutARemark) {
   for (const int64_t iterations : {1, 9, 400}) {
     TestGraph t({floats({2}), floats({Dim(iterations), 2}), floats({3, 2}), floats({2, 2}), bools({})}, 3);

@@ -1,4 +1,4 @@
-// Products in the form that suits what they are made of.
+// Products in the form that suits their operands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

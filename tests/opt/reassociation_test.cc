@@ -1,4 +1,4 @@
-// Chains of one operation in loops: what is put together first, what leaves the loop, and that no bit changes by it.
+// Chains of one operation in loops: which operands are combined first, which leave the loop, and that no bit changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// How many nodes of the body stand between state `i` and its next value, on the longest way.
+// The number of nodes of the body between state `i` and its next value, on the longest path.
 size_t steps_of_state(const ir::Node& loop, size_t i = 0) {
   const LoopView view(loop);
   std::unordered_map<const ir::Value*, size_t> steps{{view.state(i).before, 0}};
@@ -34,7 +34,7 @@ std::vector<std::string> ops_of(const ir::Region& region) {
   return ops;
 }
 
-// Plans and runs the graph, then runs the pass alone: how many chains it groups anew.
+// Plans and runs the graph, then runs the pass alone: returns the number of chains that it regroups.
 size_t regrouped(TestGraph& t, const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
   expect_same_as_reference(t, *plan_of(t), given);
   opt::Remarks remarks;
@@ -58,8 +58,8 @@ Tensor special_floats(const Dims& dims, int seed) {
   return t;
 }
 
-// Wherever the state stands among them, the greatest of several sources waits for it in one step, or in two where it
-// stands between others: floats keep their order.
+// For any position of the state in it, a maximum of several sources waits for the state in one step, or in two if the
+// state is between others: floats keep their order.
 TEST(Reassociation, RunningMaximumOverSeveralSources) {
   for (size_t place = 0; place < 4; ++place) {
     SCOPED_TRACE(place);
@@ -76,7 +76,8 @@ TEST(Reassociation, RunningMaximumOverSeveralSources) {
   }
 }
 
-// What is the same in every iteration is added up before the loop, what the iteration reads before the state is there.
+// Operands that are the same in every iteration are added before the loop, operands of the iteration before the state
+// is ready.
 TEST(Reassociation, IntegerCounter) {
   TestGraph t({int64s({}), int64s({12}), int64s({}), int64s({})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
@@ -88,7 +89,8 @@ TEST(Reassociation, IntegerCounter) {
   EXPECT_THAT(ops_of(*t.loop()->regions[0]), ElementsAre("Add", "Add"));
 }
 
-// Sums and products of integers wrap, in whichever order; what multiplies and what mixes in are chains of their own.
+// Sums and products of integers wrap in any order; operands that multiply and operands that are combined by Xor are
+// separate chains.
 TEST(Reassociation, HashOfWords) {
   TestGraph t({int64s({4}), int64s({20, 4}), int64s({20, 4}), int64s({})}, 2);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)}, 1);
@@ -113,7 +115,7 @@ TEST(Reassociation, BooleanAutomaton) {
   EXPECT_EQ(steps_of_state(*t.loop(), 1), 2u);
 }
 
-// A Loop, with a state that nobody waits for.
+// A Loop with a state without readers.
 TEST(Reassociation, StateThatHandsOnWhatStandsOutside) {
   TestGraph t({int64s({}), int64s({2}), int64s({2}), int64s({2})}, 2);
   const auto body = t.begin_loop(t.in(0), {t.in(1), t.in(2)});
@@ -132,7 +134,7 @@ TEST(Reassociation, SumsOfFloatsStay) {
   EXPECT_EQ(steps_of_state(*t.loop()), 2u);
 }
 
-// Before opset 7 only the second operand was spread.
+// Before opset 7, only the second operand was broadcast.
 TEST(Reassociation, OldVersionsStay) {
   TestGraph t({int64s({2, 3}), int64s({9, 3}), int64s({9, 3})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
@@ -145,7 +147,7 @@ TEST(Reassociation, OldVersionsStay) {
   EXPECT_EQ(regrouped(t), 0u);
 }
 
-// What somebody else reads is needed as it is.
+// A value with another reader is needed as it is.
 TEST(Reassociation, LinksThatAreReadElsewhereStay) {
   TestGraph t({int64s({4}), int64s({9, 4}), int64s({9, 4})}, 2);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)}, 1);
@@ -163,7 +165,7 @@ TEST(Reassociation, NoMoreElementsThanBefore) {
   EXPECT_EQ(regrouped(t), 0u);
 }
 
-// Scalars meet before they meet a row.
+// Scalars are combined before they are combined with a row.
 TEST(Reassociation, OperandsOfSeveralSizes) {
   TestGraph t({int64s({2, 5}), int64s({9, 5}), int64s({9}), int64s({9, 2, 1})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2), t.in(3)});

@@ -1,4 +1,4 @@
-// Each rewrite before and after, through the program: what is left to run, where, and that it gives the same.
+// Each rewrite before and after, through the program: which nodes remain, where, and that results are the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(CommonNodes, RandomOnesStay) {
   EXPECT_EQ(plan_of(t)->listing().size(), 2u);
 }
 
-// The branches of an If are not around what follows it.
+// The branches of an If do not enclose the nodes behind it.
 TEST(CommonNodes, BranchesKeepTheirOwn) {
   TestGraph t({bools({}), floats({4, 4})}, 2);
   ir::Node* choice = t->node("If", std::vector{t.in(0)}, 1);

@@ -1,4 +1,4 @@
-// Nodes that only scan outputs need: which run behind their loop, which stay, and that nothing changes by it.
+// Nodes that only scan outputs need: which run behind their loop, which stay, and that results do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using ir::Attribute;
 using testing::ElementsAre;
 
-// tanh(x + h R), and what `row` makes of it for the scan output.
+// tanh(x + h R), and the result of `row` for the scan output.
 template <class Row>
 void write_recurrence(TestGraph& t, bool reverse, const Row& row) {
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1, reverse);
@@ -35,7 +35,7 @@ TEST(Sinking, ProjectionOfTheStateAndWhatFollows) {
   }
 }
 
-// What leads to a product goes too where that hands out no more; scan inputs are there already.
+// Nodes that lead to a product move too if the loop then returns no more; scan inputs are available already.
 TEST(Sinking, ProducersGoAlong) {
   TestGraph t({floats({1, 16}), floats({7, 1, 16}), floats({16, 16}), floats({16, 24})}, 2);
   write_recurrence(t, false, [&](auto* h, auto* x) {
@@ -102,7 +102,7 @@ TEST(Sinking, ReductionsOfScalarsStayWhereTheyAre) {
   expect_same_as_reference(t, *plan_of(t));
 }
 
-// A loop that its own data ends has rows for the iterations that happened.
+// A loop that ends by its own data has rows for the iterations that happened.
 TEST(Sinking, IterationsThatAreNotKnown) {
   TestGraph t({floats({1, 16}), floats({16, 16}), floats({16, 24}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(3), {t.in(0)}, 1);
@@ -127,8 +127,7 @@ TEST(Sinking, WhatTheLoopNeedsStays) {
   EXPECT_THAT(plan_of(t)->listing(), ElementsAre("Scan", "MatMul", "Add", "MatMul", "Tanh", "end"));
 }
 
-// Cheap arithmetic on what is in registers, results that are much smaller than what they come from, nodes that can
-// fail.
+// Cheap arithmetic on values in registers, results much smaller than their operands, nodes that can fail.
 TEST(Sinking, WhatWouldNotPayStays) {
   TestGraph t({floats({4, 16}), floats({7, 4, 16}), int64s({7}), int64s({4})}, 4);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)}, 3);

@@ -1,5 +1,5 @@
-// What is taken out of stacked values, and states that are stacked of parts: which loops carry the parts, which stay as
-// they are, and that nothing changes by it.
+// Parts that are taken out of stacked values, and states that are stacked of parts: which loops carry the parts, which
+// stay as they are, and that results do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,7 +127,7 @@ TEST(StackedStates, OfAFilterThatSplitsThem) {
   expect_same_as_reference(t, *planned);
 }
 
-// As beams do with the keys and values that they go on from.
+// As beam searches do with the keys and values of the picked beams.
 TEST(StackedStates, PickedAlongAnotherAxisAndGrowing) {
   TestGraph t({floats({2, 3, 1}), int64s({3}), int64s({})}, 1);
   const auto body = t.begin_loop(t.in(2), {t.in(0)});
@@ -164,7 +164,7 @@ TEST(StackedStates, ReadFromInnerLoops) {
   expect_same_as_reference(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 3))}});
 }
 
-// What keeps a state whole: somebody reads all of it, or across the parts.
+// Reasons why a state stays whole: a node reads all of it, or across the parts.
 TEST(StackedStates, ThatAreReadWholeStay) {
   using Reader = ir::Value* (*)(TestGraph&, ir::Value*);
   const Reader readers[] = {
@@ -203,7 +203,7 @@ TEST(StackedStates, ThatGrowByPartsStay) {
   }
 }
 
-// Two states that only one Concat makes stay: the second reads it too.
+// Two states that only one Concat makes stay, because the second reads it too.
 TEST(StackedStates, WhoseNextValueIsReadElsewhereStay) {
   TestGraph t({floats({2, 4}), floats({2, 4}), int64s({})}, 2);
   const auto body = t.begin_loop(t.in(2), {t.in(0), t.in(1)});

@@ -20,7 +20,7 @@ class TransposesTest : public ::testing::Test {
     for (ir::Value* v : inputs) graph_.add_input(made, v);
     return graph_.add_output(made, std::string(op) + "_out");
   }
-  // The names of the operators left.
+  // The names of the remaining operators.
   std::string after() {
     EXPECT_TRUE(ir::verify(graph_).ok());
     fuse_transposes(graph_);

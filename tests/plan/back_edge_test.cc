@@ -1,4 +1,4 @@
-// The order in which a back edge does what it does.
+// The order of a back edge's steps.
 #include "plan/back_edge.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ struct Recorder {
   void count(uint32_t counter) { note("count", counter); }
 };
 
-// Rows go out before the pointer to them moves on, and before the states that they may be.
+// Rows are stored before the pointer to them advances, and before the states that they may equal are swapped.
 TEST(BackEdge, OfALoopWithAConditionAStateAndRows) {
   TestGraph t({int64s({}), floats({1, 8}), floats({8, 8})}, 2);
   const auto body = t.begin_loop(t.in(0), {t.in(1)}, 1);
@@ -38,7 +38,7 @@ TEST(BackEdge, OfALoopWithAConditionAStateAndRows) {
   const auto planned = plan_of(t, false);
   plan::Loop loop = planned->program->loops.at(0);
   loop.continues = 77;
-  if (loop.step.rows.empty()) loop.step.rows.push_back({1, 2, 32});  // where it is written in place
+  if (loop.step.rows.empty()) loop.step.rows.push_back({1, 2, 32});  // the row is written in place
   Recorder edge;
   plan::take_back_edge(loop, edge);
   EXPECT_THAT(edge.said, ElementsAre("ask", "row", "swap", "advance", "count"));

@@ -1,4 +1,4 @@
-// What compiling a loop is expected to cost and to save.
+// The expected cost of compiling a loop, and the expected gain.
 #include "plan/body_cost.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace treadle::testing_support {
 namespace {
 
-// A state of so many floats, and so many operations on it in an iteration.
+// A state of so many floats, with a number of operations in an iteration.
 plan::NativeGain gain_of(int64_t width, int operations) {
   TestGraph t({floats({width}), floats({50, width})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
@@ -35,7 +35,7 @@ TEST(NativeGain, LongRowsMakeNoMoreCode) {
   EXPECT_LT(gain_of(3000, 15).compile_ns, gain_of(112, 15).compile_ns);
 }
 
-// Code for fewer vectors takes the place of what would take too long.
+// Code for fewer vectors replaces code that would take too long to compile.
 TEST(NativeGain, CompilingIsBounded) {
   EXPECT_EQ(gain_of(112, 100).compile_ns, gain_of(112, 190).compile_ns);
   EXPECT_GT(gain_of(112, 400).compile_ns, gain_of(112, 190).compile_ns);
@@ -63,8 +63,7 @@ plan::NativeGain gain_around(int64_t iterations) {
   return plan::expected_gain(*planned->program, 0);
 }
 
-// What is saved in loops inside counts for iterations that are still to come; for those that were, each loop counts its
-// own.
+// The gain of inner loops counts for iterations that are still to come; each loop counts its own past iterations.
 TEST(NativeGain, LoopsInsideCountWithTheirIterations) {
   const plan::NativeGain few = gain_around(10), many = gain_around(1000);
   EXPECT_EQ(few.saved_ns, many.saved_ns);

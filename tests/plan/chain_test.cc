@@ -78,7 +78,7 @@ class Draw {
 
  private:
   const char* one_of(const std::vector<const char*>& names) { return names[below(names.size())]; }
-  // Late ones more often, so that chains get long.
+  // Later values more often, so that chains get long.
   ir::Value* full(ElementType type) {
     const auto& values = full_.at(type);
     return values[std::max(below(values.size()), below(values.size()))];
@@ -187,7 +187,7 @@ TEST(Chain, RandomLoops) {
   }
 }
 
-// More iterations than run between two looks at limits, rows in memory that grows, and the iteration number.
+// More iterations than run between two checks of limits, rows in memory that grows, and the iteration number.
 TEST(Chain, WholeLoopIsOneInstruction) {
   TestGraph t({int64s({}), int64s({3})}, 3);
   const auto inside = t.begin_loop(t.in(0), {t.in(1), t.in(1)}, 1);

@@ -1,4 +1,4 @@
-// Which nodes become one instruction, and that it gives what the nodes give one by one.
+// Which nodes become one instruction, and that it gives the results of the nodes run one by one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(Fusion, SingleElements) {
   expect_same_as_reference(t, *planned);
 }
 
-// A long group is cut into several instructions; what comes late may look at what the first of them makes.
+// A long group is cut into several instructions; later nodes may view results of the first one.
 TEST(Fusion, LateViewsOfEarlyResults) {
   TestGraph t({floats({8})}, 3);
   auto* early = t->call("Tanh", {t.in(0)});
@@ -112,7 +112,7 @@ TEST(Fusion, IntermediatesThatOthersUseAreWrittenAsWell) {
   expect_same_as_reference(t, *planned);
 }
 
-// `late` would have to run both before and after MatMul were it in one group with `early`.
+// If `late` were in one group with `early`, it would have to run both before and after MatMul.
 TEST(Fusion, PathsOutsideKeepGroupsApart) {
   TestGraph t({floats({16, 16})}, 1);
   auto* early = t->call("Exp", {t.in(0)});
@@ -174,7 +174,7 @@ TEST(Fusion, DivisionByConstantsJoinsUnlessOneIsZero) {
   }
 }
 
-// Tiles, and a chain. Min hands on what it has made without storing it; the sum rounds.
+// Tiles, and a chain. Min passes its result on without storing it; the sum rounds.
 TEST(Fusion, ElementsOf16BitsAreConvertedInTheGroup) {
   for (const int64_t width : {3, 1000}) {
     TestGraph t({floats({width}), Type::tensor(ElementType::kFloat16, Shape{})}, 2);
@@ -234,7 +234,7 @@ TEST(Fusion, InsideLoops) {
   }
 }
 
-// A value that waits outside is computed before a body that captures it, not in it.
+// A value that waits outside of a body is computed before the body that captures it.
 TEST(Fusion, CapturedGroupsRunBeforeTheLoop) {
   TestGraph t({int64s({}), floats({64})}, 2);
   auto* a = t->call("Exp", {t.in(1)});
@@ -253,7 +253,7 @@ Attribute keepdims(int64_t keeps) {
   return Attribute::of("keepdims", keeps);
 }
 
-// The operand of a reduction is made where it is reduced; the result is what the kernels give one by one.
+// The operand of a reduction is made where it is reduced; the result is that of the kernels run one by one.
 TEST(Fusion, ReductionsOfPairs) {
   const std::pair<int64_t, int64_t> sizes[] = {{30, 40}, {7, 1300}, {1300, 7}, {200, 3}, {3, 200}};
   for (const auto& [rows, columns] : sizes) {
@@ -282,7 +282,7 @@ TEST(Fusion, ReductionsOfWhatIsWantedToo) {
   expect_same_as_reference(t, *planned);
 }
 
-// Over few elements, over all axes in two pieces, and of what no group makes.
+// Over few elements, over all axes in two parts, and of values that no group makes.
 TEST(Fusion, ReductionsThatStayAlone) {
   TestGraph t({floats({8, 16}), floats({20, 30})}, 3);
   auto* few = t->call("Exp", {t.in(0)});
@@ -297,7 +297,7 @@ TEST(Fusion, ReductionsThatStayAlone) {
   expect_same_as_reference(t, *planned);
 }
 
-// The group is too long for one instruction, and what is reduced is another name for what its first part makes.
+// The group is too long for one instruction, and the reduced value is an alias of a result of its first part.
 TEST(Fusion, ReductionsOfEarlyResultsUnderAnotherName) {
   TestGraph t({floats({20, 30})}, 3);
   auto* early = t->call("Tanh", {t.in(0)});
@@ -350,7 +350,7 @@ TEST(Fusion, OneElementInManyPlaces) {
   expect_same_as_reference(t, *planned);
 }
 
-// What has been read as one element before is a tile of copies from then on.
+// A value that was read as a single element before is a tile of copies from then on.
 TEST(Fusion, OneElementThatIsReadInBothWays) {
   TestGraph t({floats({1, 1}), floats({30, 40})}, 1);
   auto* wide = t->call("Expand", {t.in(0), t->constant_int64s({30, 40})});
@@ -360,7 +360,7 @@ TEST(Fusion, OneElementThatIsReadInBothWays) {
   expect_same_as_reference(t, *planned);
 }
 
-// A group that looks at what it makes in another order would read what is not there yet.
+// A group that views its own result in another order would read elements that are not computed yet.
 TEST(Fusion, TransposedResultsAreMadeBefore) {
   TestGraph t({floats({4, 16, 16})}, 1);
   auto* a = t->call("Exp", {t.in(0)});

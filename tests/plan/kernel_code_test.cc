@@ -1,4 +1,4 @@
-// What is stored with an instruction of a loop when it is emitted: what its kernel computes.
+// The computation of an instruction's kernel, as it is stored with an instruction of a loop when it is emitted.
 #include "plan/kernel_code.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,7 @@ namespace {
 
 using plan::KernelCall;
 
-// A node of this operator on the state s, float[4, 6], and constants, inside of a loop that is planned as it is
-// written.
+// A node of this operator on the state s, float[4, 6], and constants, in a loop that is planned without rewrites.
 class OneKernel {
  public:
   OneKernel(const std::string& op, const std::vector<Tensor>& constants, std::vector<ir::Attribute> attributes = {},
@@ -62,7 +61,7 @@ Tensor reals(std::vector<float> values, Dims dims) {
   return tensor;
 }
 
-// Runs the kernel on elements that are all different, and holds what it makes to what its code says.
+// Runs the kernel on elements that all differ, and checks its results against the code.
 void expect_moves(const OneKernel& of) {
   const auto* code = of.code<plan::MoveCode>();
   ASSERT_NE(code, nullptr);
@@ -134,7 +133,7 @@ TEST(KernelCode, MovesBesideWhatNeverChanges) {
   }
 }
 
-// A position outside is an error of the iteration that gets there, which the kernel tells.
+// A position out of range is an error of the iteration that reaches it, which the kernel reports.
 TEST(KernelCode, PositionsOutsideAreLeftToTheKernel) {
   EXPECT_EQ(OneKernel("Gather", {numbers({6})}, {integer("axis", 1)}).code<plan::MoveCode>(), nullptr);
   EXPECT_EQ(OneKernel("ReverseSequence", {numbers({7, 0, 3, 2})}, {integer("batch_axis", 0), integer("time_axis", 1)})
@@ -200,7 +199,7 @@ TEST(KernelCode, OneElementwiseNodeIsAStep) {
   EXPECT_EQ(of.elementwise()->inputs[1].broadcast, plan::ElementwiseCode::Broadcast::kScalar);
 }
 
-// Nobody writes code for what runs once.
+// Instructions that run once get no code.
 TEST(KernelCode, NothingIsKeptOutsideOfLoops) {
   TestGraph t({floats({4, 6})}, 1);
   t->set_output(0, t->call("Transpose", {t.in(0)}));

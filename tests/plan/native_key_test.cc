@@ -10,7 +10,7 @@ namespace {
 using plan::native_key;
 using plan::NativeRequest;
 
-// s = op(s + weights) over and over; the weights are the same number everywhere.
+// s = op(s + weights) in each iteration; the weights are the same number everywhere.
 struct Made {
   std::unique_ptr<TestGraph> graph;
   std::unique_ptr<Planned> planned;

@@ -6,7 +6,7 @@
 namespace treadle::plan {
 namespace {
 
-// By looking at all ranges, as the words in the header say.
+// Checks all ranges, by the definition in the header.
 const NestedRanges::Range* by_search(std::span<const NestedRanges::Range> ranges, uint32_t at, int64_t behind) {
   for (const NestedRanges::Range& range : ranges) {
     if (range.begin <= at && at < range.end && range.begin > behind) return &range;

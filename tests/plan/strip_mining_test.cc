@@ -1,5 +1,5 @@
-// Products in front of a loop that run in blocks of its iterations: which do, what memory they take, and that nothing
-// else changes.
+// Products in front of a loop that run in strips of its iterations: which do, how much memory they take, and that
+// results do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kDepth = 16, kWidth = 64;
 
-// Rows of kWidth elements that a block holds on this machine, and so many that their product is made in blocks.
+// Rows of kWidth elements that a strip holds on this machine, and enough rows for their product to be made in strips.
 int64_t block_rows() {
   return static_cast<int64_t>(caches().second / costs::kBlocksInCache / (kWidth * sizeof(float)));
 }
@@ -35,7 +35,7 @@ std::vector<Type> inputs(int64_t steps, int64_t rows) {
   return {floats({rows, kWidth}), floats({kDepth, kWidth}), floats({steps, rows, kDepth})};
 }
 
-// Iterations of a block, by loop; 0: not in blocks.
+// Iterations of a strip, by loop; 0: no strips.
 std::vector<int64_t> blocks_of(const Planned& planned) {
   std::vector<int64_t> iterations;
   for (const plan::Loop& loop : planned.program->loops) iterations.push_back(loop.schedule.blocks.iterations);
@@ -74,7 +74,7 @@ TEST(Strips, HoldSeveralRowsOfAnIteration) {
   expect_same_as_reference(t, *planned);
 }
 
-// What fits the cache anyway, what others read, what nobody knows the length of, an empty batch.
+// A product that fits the cache, one with other readers, one of unknown length, an empty batch.
 TEST(Strips, OthersRunStacked) {
   {
     TestGraph t(inputs(5000, 0), 2);

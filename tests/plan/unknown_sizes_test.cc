@@ -1,4 +1,4 @@
-// What the run asks about sizes that no plan knows.
+// Checks in the run of sizes that no plan knows.
 #include "plan/unknown_sizes.h"
 
 #include <gmock/gmock.h>

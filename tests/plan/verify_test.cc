@@ -1,4 +1,4 @@
-// A program is damaged, one rule at a time: what the verifier says of it.
+// Damages a program, one rule at a time, and checks the verifier's error.
 #include "plan/verify.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using plan::Program;
 using testing::HasSubstr;
 
 // Products before, inside of and behind a loop with a counter that is read, a state and rows; a row picked by the
-// counter; a value of run-time size at the end.
+// counter; a value of dynamic shape at the end.
 class Damaged : public testing::Test {
  protected:
   Damaged() {
@@ -159,7 +159,7 @@ TEST_F(Damaged, SharedMemory) {
   EXPECT_THAT(said(), HasSubstr("ends behind the arena, which has 8 bytes"));
 }
 
-// A product with weights that no first-level cache holds, in a loop: it keeps the direction in which it reads them.
+// A product whose weights exceed the first-level cache, in a loop: it keeps the direction in which it reads them.
 TEST(Kept, LivesFromTheFirstInstructionToTheLast) {
   TestGraph t({int64s({}), floats({1, 128})}, 1);
   std::mt19937 engine(3);

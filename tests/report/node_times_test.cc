@@ -1,4 +1,4 @@
-// What a profile says of nodes, from made-up times: medians, and which times were interrupted.
+// A profile's text about nodes, from made-up times: medians, and which times were interrupted.
 #include "report/node_times.h"
 
 #include <gmock/gmock.h>

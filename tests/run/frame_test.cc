@@ -1,4 +1,4 @@
-// The values of a run: whose memory a handle is written to, and what is given up.
+// The values of a run: which memory a handle's new value is written to, and when handles are released.
 #include "run/frame.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ struct FrameTest : testing::Test {
     EXPECT_TRUE(frame->renew(1, ElementType::kFloat, dims).ok());
     return frame->address(1);
   }
-  // As a dynamic kernel asks for it.
+  // As a dynamic kernel asks for memory.
   const void* rewritten(std::span<const int64_t> dims) { return frame->renew_for(1, ElementType::kFloat, dims); }
 };
 

@@ -14,7 +14,7 @@ AnyValue number(int64_t value) {
   return AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, value));
 }
 
-// s' = tanh(s W) + i, and its rows; a body of kernels, straight from one to the next.
+// s' = tanh(s W) + i, and its rows; the body is kernels in sequence.
 struct Straight {
   TestGraph t{{int64s({}), floats({1, 8}), floats({8, 8})}, 2};
   std::unique_ptr<Planned> planned;
@@ -94,7 +94,7 @@ TEST(LoopRunner, AroundABranch) {
   for (const int64_t iterations : {0, 1, 9}) expect_same_as_reference(t, *planned, {{0, number(iterations)}});
 }
 
-// Blocks of time go through the same steps: the iterations before a block ends, and those of the last one.
+// Blocks of time run the same iterations: those before a block ends, and those of the last block.
 TEST(LoopRunner, InBlocksOfTime) {
   constexpr int64_t kSteps = 5000, kWidth = 64;
   TestGraph t({floats({1, kWidth}), floats({16, kWidth}), floats({kSteps, 1, 16})}, 2);

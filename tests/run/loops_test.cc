@@ -1,5 +1,5 @@
-// How loops run: their counts, conditions, states and rows, and what a context keeps from run to run. Interpreted, and
-// as native code, which begins and ends loops through the same interpreter.
+// How loops run: their counts, conditions, states and rows, and the data that a context keeps from run to run. In the
+// interpreter, and as native code, for which the same interpreter begins and ends loops.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,15 +50,15 @@ TEST_P(LoopsTest, TheCountOrTheConditionEndsThem) {
   using Numbers = std::vector<float>;
   EXPECT_EQ(run(3, true, 0), (Numbers{0, 1, 2, 3}));
   EXPECT_EQ(run(100, true, 0), (Numbers{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(run(100, true, 7), (Numbers{7, 8}));  // the condition is looked at behind the iteration
+  EXPECT_EQ(run(100, true, 7), (Numbers{7, 8}));  // the condition is checked after the iteration
   EXPECT_EQ(run(0, true, 2), (Numbers{2}));
   EXPECT_EQ(run(-4, true, 2), (Numbers{2}));  // no iteration
   EXPECT_EQ(run(3, false, 2), (Numbers{2}));
-  EXPECT_EQ(run(3, true, 0), (Numbers{0, 1, 2, 3}));  // nothing is left of the runs in between
+  EXPECT_EQ(run(3, true, 0), (Numbers{0, 1, 2, 3}));  // nothing remains of the runs in between
   EXPECT_LE(session->counters().plans, 2);
 }
 
-// Rows of a loop that does not know how many it makes get more memory as they come.
+// Rows of a loop of unknown trip count get more memory as they come.
 TEST_P(LoopsTest, RowsGrowAsOftenAsTheyHaveTo) {
   const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float limit) => (float last, float[n,3] rows) <float[3] zero = {0, 0, 0}, float begin = {0}, float one = {1}, bool yes = {1}> {
@@ -152,7 +152,7 @@ TEST_P(LoopsTest, StatesThatGrowAlongAnyAxis) {
   }
 }
 
-// Sizes that differ from run to run are prepared anew, and found again.
+// Sizes that differ from run to run are prepared once, and found again.
 TEST_P(LoopsTest, OnePlanServesEveryLength) {
   const auto* model = R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[2] h, float[n,2] x) => (float[2] last, float[n,2] y) {

@@ -1,4 +1,4 @@
-// What a run takes beside the arena: counted, bounded, and used again.
+// The memory of a run beside the arena: counted, bounded, and reused.
 #include "run/memory.h"
 
 #include <gmock/gmock.h>

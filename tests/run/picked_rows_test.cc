@@ -1,4 +1,4 @@
-// Rows that take the places of others where they lie.
+// Rows that replace others in their memory.
 #include "run/picked_rows.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ PickedRows picked(const std::vector<int64_t>& list) {
   return *rows;
 }
 
-// What the moves make of rows that hold their own numbers, and how often the spare row was needed.
+// The result of the moves for rows that hold their own numbers, and how often the spare row was needed.
 std::vector<int64_t> moved(const PickedRows& rows, int* spares = nullptr) {
   std::vector<int64_t> places(rows.rows().size() + 1);
   std::iota(places.begin(), places.end(), int64_t{0});
@@ -44,7 +44,7 @@ TEST(PickedRows, CyclesTakeTheSpareRowOnce) {
   EXPECT_EQ(spares, 1);
   EXPECT_EQ(moved(picked({1, 0, 3, 2, 4}), &spares), (std::vector<int64_t>{1, 0, 3, 2, 4}));
   EXPECT_EQ(spares, 3);
-  // A row that is read outside of its cycle too.
+  // A row that is read outside of its cycle as well.
   spares = 0;
   EXPECT_EQ(moved(picked({1, 0, 0}), &spares), (std::vector<int64_t>{1, 0, 0}));
   EXPECT_EQ(spares, 1);

@@ -23,7 +23,7 @@ std::string numbers(int64_t count, float scale) {
   return list;
 }
 
-// A stage for each list of needs; blocks of one iteration.
+// A stage for each list of needs; strips of one iteration.
 plan::Pipeline pipeline_of(int64_t iterations, std::vector<std::vector<plan::PipelineStage::Need>> needs) {
   plan::Pipeline pipeline;
   pipeline.iterations = iterations;
@@ -112,7 +112,7 @@ TEST(PipelineRun, WakesWaitingThreadsWhenItIsStopped) {
   EXPECT_TRUE(at.stopped());
 }
 
-// Two layers of h' = tanh(x W + h R), the upper one over what the lower one made.
+// Two layers of h' = tanh(x W + h R); the upper one reads the rows of the lower one.
 std::string stacked_layers(int64_t steps, int64_t width) {
   const auto layer = [&](std::string_view from, std::string_view to) {
     return fmt::format(R"(

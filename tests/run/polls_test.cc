@@ -1,4 +1,4 @@
-// When a run looks at its limits.
+// When a run checks its limits.
 #include "run/polls.h"
 
 #include <gtest/gtest.h>

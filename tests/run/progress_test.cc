@@ -1,4 +1,4 @@
-// What the caller is told of a run: iterations of outermost loops, in every tier.
+// A run's progress reports: iterations of outermost loops, in every tier.
 #include <gtest/gtest.h>
 
 #include "stream/stream.h"
@@ -24,7 +24,7 @@ struct Told {
   }
 };
 
-// Two loops in a row, the first with a loop inside; `m` and `n` are how many iterations they make.
+// Two loops in sequence, the first with an inner loop; `m` and `n`: their trip counts.
 constexpr char kTwoLoops[] = R"(<ir_version: 10, opset_import: ["" : 22]>
   g (int64 m, int64 n, float[4] x) => (float[4] z) <int64 ten = {10}, bool yes = {1}> {
     y = Loop (m, yes, x) <body = outer (int64 i, bool go, float[4] s) => (bool on, float[4] t) {
@@ -43,7 +43,7 @@ constexpr char kTwoLoops[] = R"(<ir_version: 10, opset_import: ["" : 22]>
 struct Way {
   const char* name;
   SessionOptions options;
-  bool knows_total = true;  // of the loop at hand
+  bool knows_total = true;  // of the current loop
 };
 
 class ProgressTest : public testing::TestWithParam<Way> {
@@ -115,8 +115,7 @@ TEST_P(ProgressTest, TheLastCallCancelsAsWell) {
   EXPECT_EQ(run(session, 1, 1, told).code(), Code::kCancelled);
 }
 
-// A loop that ends by a condition, then one over rows whose number the plan knows; a branch that is not taken holds a
-// third one.
+// A loop that ends by a condition, then one over rows of known number; a branch that is not taken holds a third one.
 TEST(Progress, KnowsLoopsThatArePlannedAndPassesThoseThatDoNotRun) {
   const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (bool deep, float[1000000,4] rows, float[4] x) => (float[4] z) {

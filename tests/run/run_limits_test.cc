@@ -1,4 +1,4 @@
-// Limits of a run: the same code in every tier, and a session that goes on as if nothing had been.
+// Limits of a run: the same error code in every tier, and a session that works on afterwards.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -8,7 +8,7 @@
 namespace treadle::testing_support {
 namespace {
 
-// Iterations of an outer loop, each with ten of an inner one; `m` is how many.
+// Iterations of an outer loop, each with ten of an inner one; `m`: the trip count of the outer one.
 constexpr char kNested[] = R"(<ir_version: 10, opset_import: ["" : 22]>
   g (int64 m, float[4] x) => (float[4] y) <int64 ten = {10}, bool yes = {1}> {
     y = Loop (m, yes, x) <body = outer (int64 i, bool go, float[4] s) => (bool on, float[4] t) {

@@ -5,7 +5,7 @@
 namespace treadle::run {
 namespace {
 
-// Stretches of `count` that were run as a team, where a unit takes so long alone and as a team.
+// Runs of `count` units as a team, for units that take these times alone and in a team.
 int team_stretches(TeamTrial& trial, int count, double alone, double team) {
   int shared = 0;
   for (int i = 0; i < count; ++i) {

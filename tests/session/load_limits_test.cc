@@ -1,4 +1,4 @@
-// Limits of loading and planning: time, memory, cancelling, interrupts; a thread that waits for another one's plan.
+// Limits of loading and planning: time, memory, cancelling, interrupts; a thread that waits for another thread's plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr std::string_view kHeader = "<ir_version: 10, opset_import: [\"\" : 21]>\n";
 
-// Large products of constants, which take as long as one likes.
+// Large products of constants, which take any amount of time.
 std::string slow_to_fold(int products) {
   std::string nodes = "n = Constant<value_ints = [700, 700]>() a0 = ConstantOfShape(n) ";
   for (int i = 0; i < products; ++i) nodes += fmt::format("a{} = MatMul(a{}, a0) ", i + 1, i);

@@ -1,4 +1,4 @@
-// Sessions of one model keep each weight once, give what they gave alone, and leave nothing behind.
+// Sessions of one model share each weight, give the results of a single session, and leave nothing behind.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

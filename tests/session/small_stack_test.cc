@@ -1,5 +1,5 @@
-// Models that are nested deep, on threads with little stack: they run or are refused, whatever the depth. What a level
-// takes is base/stack.h's kStackPerLevel at most, or a thread here runs over its stack.
+// Deeply nested models on threads with small stacks: they run or are refused, at any depth. A level takes at most
+// base/stack.h's kStackPerLevel, or a thread here overflows its stack.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -70,7 +70,7 @@ std::string branches(int depth) {
   return fmt::format("{}g (int64 m, bool k, float s0) => (y) {{ {} y = Identity(o0) }}", kHeader, text);
 }
 
-// Loops and branches in turns, on conditions and numbers of iterations that rewrites put branches around loops for.
+// Loops and branches alternate, with conditions and trip counts for which rewrites put branches around loops.
 std::string mixed(int depth) {
   std::string text = fmt::format("o{0} = Sin(s{0})", depth);
   for (int i = depth; i > 0; --i) {

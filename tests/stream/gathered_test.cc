@@ -1,4 +1,4 @@
-// What several runs give for one output, put together along time, stacked, or as a sequence.
+// The results of several runs for one output, joined along time, stacked, or as a sequence.
 #include "stream/gathered.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Rule = Gathered::Rule;
 
-// The rows through `count` expected ones (0: their number is not said) into `place`.
+// Gathers the rows into `place`, with `count` expected rows (0: unknown).
 Status gather(Gathered& gathered, const std::vector<AnyValue>& rows, size_t count, AnyValue& place,
               int64_t window = 1) {
   gathered.begin(window, count, place);
@@ -90,7 +90,7 @@ TEST(Gathered, FramesAreJoinedAlongTime) {
   const std::vector<std::vector<AnyValue>> all{{a}, {a, b}, {a, b, longer}, {longer, a}, {a, longer, b}};
   for (const std::vector<AnyValue>& rows : all) {
     expect(gather(kJoined, rows, rows.size()), rows);
-    expect(gather(kJoined, rows, 0), rows);  // as many as come
+    expect(gather(kJoined, rows, 0), rows);  // any number of rows
   }
 }
 
@@ -113,7 +113,7 @@ TEST(Gathered, OfOutputsWithoutFramesTheLastOneCounts) {
   EXPECT_TRUE(identical(gather({.name = "y"}, {first, last}, 0), last));
 }
 
-// The memory of the place is used where it fits, by the row itself or for the copy of it.
+// The memory of the place is used if it fits, for the row itself or for a copy of it.
 TEST(Gathered, ResultsAreWrittenInTheMemoryOfThePlace) {
   const AnyValue row = some_floats({1, 2});
   for (const Rule& rule : {kStacked, kJoined}) {
@@ -131,7 +131,7 @@ TEST(Gathered, ResultsAreWrittenInTheMemoryOfThePlace) {
       ASSERT_TRUE(gathered.finish(place).ok());
       EXPECT_EQ(place.tensor().raw(), memory);
       EXPECT_EQ(floats_of(place), expected);
-      const AnyValue shared = place;  // somebody else sees it now
+      const AnyValue shared = place;  // a second reference
       EXPECT_TRUE(gather(gathered, std::vector<AnyValue>(count, some_floats({1, 2}, 3)), count, place).ok());
       EXPECT_EQ(floats_of(shared), expected);
     }

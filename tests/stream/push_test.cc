@@ -1,4 +1,4 @@
-// The parts of a push: what is fed, what runs, and that nothing that is carried changes before commit().
+// The parts of a push: the feeds, the runs, and that carried data does not change before commit().
 #include "stream/push.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(PushTest, WholeHopsOverTimeAreOneRun) {
   EXPECT_EQ(push_.block().session, over_time.last.get());
   EXPECT_EQ(push_.block().samples, 1);
   EXPECT_EQ(make({}, true).value(), 1u);
-  EXPECT_EQ(begin({{"x", some_floats({1, 1, 3})}}).code(), Code::kInvalidArgument);  // it has ended
+  EXPECT_EQ(begin({{"x", some_floats({1, 1, 3})}}).code(), Code::kInvalidArgument);  // the stream has ended
 }
 
 TEST_F(PushTest, ASignalShorterThanTheFirstBlockIsRunByTheModel) {
@@ -88,12 +88,12 @@ TEST_F(PushTest, AWindowIsARunPerHop) {
   const AnyValue gain = scalar(ElementType::kFloat, 2.0F);
   EXPECT_EQ(make({{"x", some_floats({3, 9})}, {"gain", gain}}).value(), 2u);
   EXPECT_EQ(outputs_[0].tensor().dims(), (Dims{2, 3}));
-  EXPECT_EQ(carried_.states[0].tensor().dims(), Dims{3});  // the batch is that of the samples
+  EXPECT_EQ(carried_.states[0].tensor().dims(), Dims{3});  // the batch has the samples' size
   EXPECT_EQ(carried_.pending, 1);
   EXPECT_EQ(carried_.tails[0].dims(), (Dims{3, 3}));
   EXPECT_EQ(make({{"x", some_floats({3, 2})}, {"gain", gain}}).value(), 0u);
   EXPECT_EQ(outputs_[0].tensor().dims(), (Dims{0, 3}));
-  EXPECT_EQ(make({{"gain", gain}}, true).value(), 1u);  // filled up with zeros
+  EXPECT_EQ(make({{"gain", gain}}, true).value(), 1u);  // padded with zeros
   EXPECT_EQ(carried_.pending, 0);
   EXPECT_EQ(make({{"gain", gain}}, true).value(), 0u);
 }
@@ -121,7 +121,7 @@ TEST_F(PushTest, WhatIsFedIsCheckedBeforeAnythingRuns) {
   says({{"x", x}, {"h0", state}}, "'h0' is a state of the stream");
   says({{"x", x}, {"z", x}}, "no input 'z'");
   says({{"x", x}}, "takes no samples of 'x'", true);
-  EXPECT_EQ(make({{"x", x}}).status().code(), Code::kInvalidArgument);  // the model misses its gain
+  EXPECT_EQ(make({{"x", x}}).status().code(), Code::kInvalidArgument);  // the model's input `gain` is missing
   EXPECT_EQ(carried_.pending, 0);
   EXPECT_FALSE(carried_.tails[0].defined());
 }
@@ -139,7 +139,7 @@ TEST_F(PushTest, NothingThatIsCarriedChangesBeforeCommit) {
   EXPECT_EQ(carried_.pending, 3);
 }
 
-// Rows of a model in the reference interpreter, whose values have no places, are put together by the same rules.
+// Rows of a model in the reference interpreter, whose values have no places, are joined by the same rules.
 TEST_F(PushTest, TheReferenceInterpreterGivesTheSame) {
   const AnyValue gain = scalar(ElementType::kFloat, 2.0F);
   std::vector<std::vector<float>> found;

@@ -1,5 +1,5 @@
-// Streams of each kind: however a signal is cut into pushes, what comes out is what one run gives, and what fails
-// leaves a stream as it was.
+// Streams of each kind: for any division of a signal into pushes, the results are those of one run, and a push that
+// fails leaves a stream unchanged.
 #include "stream/stream.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace treadle::testing_support {
 namespace {
 
-// h' = tanh(h + x), and each state plus the one two samples later. Sums of two have one order, so bits are the same
-// however the signal is cut.
+// h' = tanh(h + x), and each state plus the one two samples later. Sums of two have one order, so bits do not depend on
+// the pushes.
 constexpr char kOverTime[] = R"(<ir_version: 10, opset_import: ["" : 22]>
   g (float[1,T] x) => (float[1,U] y, float[1] last)
     <float[1] zero = {0}, int64[1] axis = {1}, int64[1] first = {0}, int64[1] third = {2}, int64[1] third_last = {-2},
@@ -72,7 +72,7 @@ class StreamTest : public testing::Test {
     EXPECT_TRUE(pushed.ok()) << pushed.error().to_string();
     return pushed.ok() ? floats_of(pushed->outputs[0]) : std::vector<float>();
   }
-  // Pushes of these sizes in turn until the signal ends, and the flush.
+  // Makes pushes of these sizes in turn until the signal ends, then the flush.
   static std::vector<float> push_all(Stream& stream, const Tensor& signal, std::vector<int64_t> sizes) {
     std::vector<float> all;
     const int64_t length = signal.dims().back();
@@ -155,7 +155,7 @@ TEST_F(StreamTest, APushThatFailsChangesNothing) {
   EXPECT_EQ(flush(stream), flush(other));
 }
 
-// What a push writes into tensors that are there is what it gives without them, whatever the sizes before.
+// A push into existing tensors gives the results of a push without them, for any sizes before.
 TEST_F(StreamTest, PushesIntoPlacesGiveTheSame) {
   for (const bool warm : {false, true}) {
     Stream stream = open(over_time_, timed("x", 1)), other = stream;
@@ -183,7 +183,7 @@ TEST_F(StreamTest, WindowsRunOncePerHop) {
   const Tensor signal = some_floats({11});
   std::vector<float> expected;
   float state = 0;
-  for (int64_t hop = 0; hop < 3; ++hop) {  // the last one is filled up with zeros
+  for (int64_t hop = 0; hop < 3; ++hop) {  // the last one is padded with zeros
     Tensor window = *Tensor::allocate(ElementType::kFloat, {6});
     for (int64_t i = 0; i < 6; ++i) {
       const int64_t at = 4 * hop + i - 2;
@@ -214,7 +214,7 @@ TEST_F(StreamTest, AModelThatNeedsAllOfTheSignalIsRefusedWithTheNodeThatDoes) {
   EXPECT_NE(stream.error().message().find("Softmax"), std::string::npos) << stream.error().message();
 }
 
-// Streams of a pool run as entries of one batch, and each gives what it gives alone.
+// Streams of a pool run as entries of one batch, and each gives the results that it gives alone.
 TEST_F(StreamTest, StreamsOfAPoolGiveWhatTheyGiveAlone) {
   const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[B,T] x) => (float[B,T] y) <int64[1] axis = {1}, int64[1] zero = {0}> {

@@ -11,7 +11,7 @@ namespace treadle::test {
 static thread_local bool counting = false;
 static std::atomic<int64_t> allocations{0}, locks{0};
 
-// Sanitizers stand in front of the allocator themselves.
+// Sanitizers replace the allocator themselves.
 [[maybe_unused]] static void count_allocation() {
   if (counting) allocations.fetch_add(1, std::memory_order_relaxed);
 }
@@ -34,7 +34,7 @@ using treadle::test::count_allocation;
 using treadle::test::counting;
 using treadle::test::locks;
 
-// Seen from the C++ library as well, whose operator new asks for memory there.
+// The C++ library uses these too: its operator new allocates through them.
 #pragma GCC visibility push(default)
 extern "C" {
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a call costs besides computing: memory that it asks for and locks that it takes, counted by standing in front of
-// the allocator and of pthread_mutex_lock for this process.
+// The costs of a call besides computing: memory that it allocates and locks that it takes. Counted by functions that
+// replace the allocator's and pthread_mutex_lock in this process.
 
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #endif
 #endif
 
-// Sanitizers stand in front of the allocator themselves; nothing is counted then.
+// Sanitizers replace the allocator themselves; then nothing is counted.
 #if !defined(TREADLE_SANITIZED) && defined(__GLIBC__)
 #define TREADLE_COUNTS_CALLS 1
 #else

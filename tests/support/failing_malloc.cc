@@ -1,4 +1,4 @@
-// To be preloaded: requests for memory that libtreadle_jit.so makes fail from one on to another.
+// To be preloaded: requests for memory by libtreadle_jit.so fail, from a given one to another.
 
 #include <dlfcn.h>
 
@@ -32,7 +32,7 @@ bool fails(const void* caller) {
 
 extern "C" {
 
-// 0: none fails, nor is counted.
+// 0: none fails, and none is counted.
 void treadle_fail(long first, long last) {
   requests = 0;
   last_to_fail = last;

@@ -1,5 +1,5 @@
 #pragma once
-// Broken variants of a file: cut off at every byte, and with single bits flipped.
+// Broken variants of a file: truncated at every byte, and with single bits flipped.
 
 #include <cstddef>
 #include <string_view>

@@ -93,7 +93,7 @@ struct KernelRun {
     TREADLE_TRY(node.op->prepare(context));
     const BufferRef scratch = BufferRef::allocate(context.scratch_bytes + 64);
     slots.push_back(scratch->data());
-    slots.push_back(nullptr);  // what it keeps for another run
+    slots.push_back(nullptr);  // kept memory for a later run
     std::vector<uint32_t> operands(slots.size());
     for (uint32_t i = 0; i < operands.size(); ++i) operands[i] = i;
     return context.kernel.run(context.kernel.state, slots.data(), operands.data());

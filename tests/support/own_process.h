@@ -8,9 +8,9 @@
 
 namespace treadle::test {
 
-// This process goes on as one that runs the test `name` ("Suite.Test") alone.
+// Continues this process as one that only runs the test `name` ("Suite.Test").
 [[noreturn]] inline void become_test(const std::string& name) {
-  // This may be one of several processes that share the tests; the test is not to go to another one.
+  // This process may be one of several that share the tests; the test must not go to another.
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);
   const std::string filter = "--gtest_filter=" + name;
   execl("/proc/self/exe", "treadle_tests", filter.c_str(), nullptr);

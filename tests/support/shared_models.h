@@ -1,5 +1,5 @@
 #pragma once
-// Real models, which lie beside some checkouts but not in the repository.
+// Real models, which are beside some checkouts but not in the repository.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace treadle {
 
-// The `models` folder beside the repository, or what TREADLE_SHARED names; empty where there is none.
+// The `models` folder beside the repository, or the folder in TREADLE_SHARED; empty if there is none.
 inline std::filesystem::path shared_models_dir() {
   const char* shared = std::getenv("TREADLE_SHARED");
   const std::filesystem::path root = shared ? shared : std::string(source_dir()) + "/../shared";

@@ -1,5 +1,5 @@
 #pragma once
-// Where the project's files are, for tests that read cases from the source tree.
+// The folder of the project's files, for tests that read cases from the source tree.
 
 #include <string_view>
 

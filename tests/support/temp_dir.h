@@ -1,5 +1,5 @@
 #pragma once
-// A folder of its own for a test, removed with all that is in it.
+// A folder for one test, removed with its contents.
 
 #include <filesystem>
 #include <fstream>

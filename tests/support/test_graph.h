@@ -1,6 +1,6 @@
 #pragma once
-// A graph written in a test, node by node, with what lowerings are written with; its program, and what the program
-// gives beside the reference interpreter.
+// A graph written in a test, node by node, with the builders of lowerings; its program, and its results beside the
+// reference interpreter's.
 
 #include <gtest/gtest.h>
 
@@ -74,11 +74,11 @@ class TestGraph {
     context_.end_region();
     return {loop_->outputs.begin(), loop_->outputs.end()};
   }
-  // Loops nest: what the outer one is called by while an inner one is written.
+  // Loops nest: the name of the outer loop while an inner one is written.
   using Loop = ir::Node*;
   Loop loop() const { return loop_; }
   void resume(Loop outer) { loop_ = outer; }
-  // Ends it; the condition stays true. Returns the loop's outputs.
+  // Ends the loop; the condition stays true. Returns the loop's outputs.
   std::vector<ir::Value*> end_loop(std::vector<ir::Value*> results) {
     context_.region_output(context_.constant(Tensor::scalar<bool>(ElementType::kBool, true)));
     for (ir::Value* v : results) context_.region_output(v);
@@ -90,7 +90,7 @@ class TestGraph {
   static ir::NodeInfo make_info(size_t outputs) {
     ir::NodeInfo info;
     info.name = "t";
-    info.op = &require_op("Identity");  // nodes are named by what they were made of
+    info.op = &require_op("Identity");  // nodes are named after the nodes from which they were made
     info.version = &info.op->newest();
     info.output_count = static_cast<uint32_t>(outputs);
     return info;
@@ -133,7 +133,7 @@ struct Planned {
   }
 };
 
-// With the kernels that the reference interpreter uses: vectors of other widths round sums and functions differently.
+// With the kernels of the reference interpreter: vectors of other widths round sums and functions differently.
 inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, Isa isa = Isa::kBaseline) {
   const kernels::ScopedIsa scope(isa);
   std::vector<plan::InputSpec> knowledge;
@@ -152,7 +152,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   return planned;
 }
 
-// Small numbers of any type: whole ones in [low, 4], floats with fractions.
+// Small numbers of any type: integers in [low, 4], floats with fractions.
 inline AnyValue random_value(const Type& type, std::mt19937& engine, int low = -3) {
   Tensor t = *Tensor::allocate(type.element, known_dims(type.shape));
   std::uniform_real_distribution<double> number(low, 4);
@@ -164,7 +164,7 @@ inline AnyValue random_value(const Type& type, std::mt19937& engine, int low = -
   return AnyValue(std::move(t));
 }
 
-// What a context takes: where its inputs are, and where its results go.
+// The arguments of a context: its inputs, and the places of its results.
 inline std::vector<const AnyValue*> places_of(const std::vector<AnyValue>& values) {
   std::vector<const AnyValue*> places;
   for (const AnyValue& value : values) places.push_back(&value);
@@ -176,7 +176,7 @@ inline std::vector<AnyValue*> places_of(std::vector<AnyValue>& values) {
   return places;
 }
 
-// Runs program and judge on random inputs and expects the same to the last bit, in shape and type as well.
+// Runs the program and the reference interpreter on random inputs, and expects the same bits, shapes and types.
 inline void expect_same_as_reference(TestGraph& test, const Planned& planned,
                                      const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
   ASSERT_TRUE(planned.program);
@@ -188,7 +188,7 @@ inline void expect_same_as_reference(TestGraph& test, const Planned& planned,
   }
   for (const auto& [i, value] : given) inputs[i] = value;
   const size_t outputs = test.graph().top().outputs.size();
-  // Rows of no iteration have the sizes that inference finds.
+  // Rows of a loop without iterations have the sizes that inference finds.
   Inference inference({.fold = false});
   ASSERT_TRUE(inference.infer(test.graph().top()).ok());
   auto expected = reference::run_graph(test.graph(), inputs);

@@ -1,6 +1,5 @@
 #pragma once
-// A model written as ONNX text in a test, and a session of it: the way into the engine that tests of running, native
-// code and streams share.
+// A model in ONNX text in a test, and a session of it. Shared by tests of running, native code and streams.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ namespace treadle::testing_support {
 
 using Feeds = std::vector<std::pair<std::string, AnyValue>>;
 
-// The float tensor of these sizes whose elements are small, of both signs, and differ from their neighbours.
+// A float tensor of these sizes whose elements are small, of both signs, and differ from their neighbours.
 inline Tensor some_floats(Dims dims, int seed = 0) {
   Tensor t = *Tensor::allocate(ElementType::kFloat, std::move(dims));
   for (int64_t i = 0; i < t.element_count(); ++i) {
@@ -78,21 +77,20 @@ class TextSession {
   const Session* operator->() const { return session_.get(); }
   const std::shared_ptr<const Session>& shared() const { return session_; }
 
-  // A run that should end within a second; what a mistake makes endless takes neither the machine's time nor its
-  // memory.
+  // A run that should end within a second; the limits keep a faulty one from using up the machine's time and memory.
   Status run(const Feeds& feeds, std::vector<AnyValue>& results, RunOptions options = {}) const {
     if (options.time_limit_s == 0) options.time_limit_s = 60;
     if (options.memory_limit == 0) options.memory_limit = size_t{1} << 30;
     return session_->run(feeds_of(feeds), {}, results, options);
   }
-  // All outputs of a run that has to succeed.
+  // All outputs of a run that must succeed.
   std::vector<AnyValue> results(const Feeds& feeds) const {
     std::vector<AnyValue> results;
     const Status status = run(feeds, results);
     EXPECT_TRUE(status.ok()) << status.to_string();
     return results;
   }
-  // What is said about the loops of the plan for these feeds, outer ones first.
+  // Texts about the loops of the plan for these feeds, outer ones first.
   std::vector<report::LoopReport> loops(const Feeds& feeds) const {
     auto explanation = report::explain(*session_, feeds_of(feeds));
     EXPECT_TRUE(explanation.ok()) << explanation.error().to_string();
@@ -108,7 +106,7 @@ inline void expect_identical(const std::vector<AnyValue>& found, const std::vect
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(identical(found[i], expected[i])) << "output " << i;
 }
 
-// The operators whose kernels native code calls instead of containing them, and what it leaves to the engine.
+// The operators whose kernels native code calls instead of inlining them, and the ones that it leaves to the engine.
 inline std::vector<std::string> calls_of(const report::LoopReport& loop) {
   std::vector<std::string> ops;
   for (const auto& list : {loop.calls, loop.obstacles}) {

@@ -1,4 +1,4 @@
-// The algebra of sizes: equal expressions are recognised, and orders that follow from sizes not being negative.
+// The algebra of sizes: equal expressions are recognised, and comparisons that hold because sizes are not negative.
 #include "type/dim.h"
 
 #include <gtest/gtest.h>

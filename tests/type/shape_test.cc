@@ -5,7 +5,7 @@
 namespace treadle {
 namespace {
 
-// Inference can derive sizes of a tensor that no run can make: estimates count the most that is allowed.
+// Inference can derive sizes of a tensor that no run can make; estimates count at most the allowed number of elements.
 TEST(KnownElementCount, EndsAtTheLargestCount) {
   constexpr int64_t kMost = int64_t{1} << 62, kHuge = int64_t{1} << 40;
   EXPECT_EQ(known_element_count(to_shape({2, 3, 4})), 24);

@@ -16,13 +16,13 @@ void put(std::string& bytes, T value) {
 // A root table of one field, which refers to a list of `count` references to one text of `size` bytes.
 std::string texts(uint32_t count, uint32_t size) {
   std::string bytes;
-  put<uint32_t>(bytes, 12);     // the root's place
+  put<uint32_t>(bytes, 12);     // position of the root
   put<uint16_t>(bytes, 6);      // its list of fields: bytes of the list,
   put<uint16_t>(bytes, 8);      // bytes of the table,
-  put<uint16_t>(bytes, 4);      // and where the field stands
+  put<uint16_t>(bytes, 4);      // and the field's position
   put<uint16_t>(bytes, 0);      // alignment
-  put<int32_t>(bytes, 8);       // the table: how far back its list of fields is
-  put<uint32_t>(bytes, 4);      // the field: how far on the list of references is
+  put<int32_t>(bytes, 8);       // the table: distance back to its list of fields
+  put<uint32_t>(bytes, 4);      // the field: distance to the list of references
   put<uint32_t>(bytes, count);  // the list
   const uint32_t text = 24 + 4 * count;
   for (uint32_t i = 0; i < count; ++i) put<uint32_t>(bytes, text - (24 + 4 * i));

@@ -62,7 +62,7 @@ TEST(MappedFile, NoticesThatAFileHasBeenWrittenTo) {
   const auto file = MappedFile::open(path).value();
   EXPECT_TRUE(file->unchanged().ok());
   dir.write("b.bin", std::string(100'000, 'b'));
-  std::filesystem::rename(dir.path() / "b.bin", path);  // another file: the one that is open is as it was
+  std::filesystem::rename(dir.path() / "b.bin", path);  // a new file; the open one does not change
   EXPECT_TRUE(file->unchanged().ok());
   const auto other = MappedFile::open(path).value();
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);
@@ -227,7 +227,7 @@ TEST_F(ExternalData, NeedsAFolder) {
   EXPECT_THAT(file.error().message(), HasSubstr("given as bytes"));
 }
 
-constexpr auto kTicks = std::chrono::milliseconds(100);  // of the clock that files are stamped by
+constexpr auto kTicks = std::chrono::milliseconds(100);  // granularity of files' time stamps
 
 TEST(MappedFile, OpeningAFileAgainReturnsTheSameMapping) {
   TempDir dir;
@@ -247,7 +247,7 @@ TEST(MappedFile, AFileThatHasChangedSinceIsMappedAnew) {
   std::this_thread::sleep_for(kTicks);
   const auto file = MappedFile::open(path).value();
   dir.write("a.bin", std::string(100'000, 'b'));
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);  // the old time does not hide it
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);  // the old time does not hide the change
   const auto again = MappedFile::open(path).value();
   EXPECT_NE(again, file);
   EXPECT_EQ(again->bytes()[99'999], 'b');

@@ -23,7 +23,7 @@ ProtoBytes value_info(std::string_view name, const ProtoBytes& type) {
   return ProtoBytes().bytes(1, name).message(2, type);
 }
 
-// y = If(cond, then: x + w, else: x), with one initializer; has every kind of field in it.
+// y = If(cond, then: x + w, else: x), with one initializer; has every kind of field.
 std::string sample_model() {
   const ProtoBytes rank1 = ProtoBytes().message(1, ProtoBytes().bytes(2, "N"));
   ProtoBytes then_branch;
@@ -235,7 +235,7 @@ TEST(ParseErrors, EveryTruncationOfASampleFailsOrStopsBetweenFields) {
   const std::string bytes = sample_model();
   size_t failed = 0;
   for_each_truncation(bytes, 1, [&](std::string_view cut) { failed += parse_model(cut).ok() ? 0 : 1; });
-  // Only cuts between the five top-level fields leave something readable.
+  // Only truncations between the five top-level fields leave a readable file.
   EXPECT_EQ(failed, bytes.size() - 4);
 }
 

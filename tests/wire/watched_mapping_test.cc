@@ -26,7 +26,7 @@ using ::testing::KilledBySignal;
 
 constexpr size_t kBytes = 1'000'000;
 
-// The sum of a byte of each page, so that each is read.
+// The sum of one byte of each page, so that each page is read.
 int sum(std::string_view bytes) {
   int sum = 0;
   for (size_t i = 0; i < bytes.size(); i += 4096) sum += *static_cast<const volatile char*>(&bytes[i]);
@@ -57,7 +57,7 @@ class WatchedMappingTest : public testing::Test {
   TempDir dir_;
 };
 
-// The helpers of the pool block what is their caller's business, which a missing page is not.
+// The pool's helper threads block signals that are the caller's business; a missing page is not one of these.
 TEST_F(WatchedMappingTest, HelperThreadsMayReadMissingPages) {
   write(1);
   const auto file = open(path());

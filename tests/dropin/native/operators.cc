@@ -1,5 +1,5 @@
-// A library of operators as it is made for onnxruntime, by the C interface: one operator for each version of
-// OrtCustomOp that brought something. What a version does not have is filled with a function that ends the process.
+// A library of operators as made for onnxruntime, by the C interface: one operator for each version of OrtCustomOp that
+// added a member. A member that the version lacks is a function that ends the process.
 
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@ constexpr auto kFloat = static_cast<ONNXTensorElementDataType>(1);
 constexpr auto kAny = static_cast<ONNXTensorElementDataType>(0);
 constexpr size_t kVersions[] = {8, 13, 14, 16, 17, 18, 22};
 
-// The API of the library that registered the operators, for operators whose functions return no status.
+// The API table of the library that registered the operators, for operators whose functions return no status.
 const OrtApi* api = nullptr;
 
 struct Floats {
@@ -46,7 +46,7 @@ struct Kernel {
   float limit = 1e9F;
 };
 
-// y = factor (x + every other input); an input that is left out counts for nothing.
+// y = factor (x + every other input); an input that is left out counts as 0.
 OrtStatus* compute(const Kernel& kernel, OrtKernelContext* context) {
   size_t inputs = 0;
   if (OrtStatus* status = api->KernelContext_GetInputCount(context, &inputs)) return status;
@@ -158,7 +158,7 @@ struct Operator : OrtCustomOp {
   std::string name;
 };
 
-// Gives the elements of any type that it takes.
+// Returns the elements of its input, of any type that it accepts.
 struct Same : Operator {
   Same() : Operator(17) {
     name = "Same";
@@ -183,7 +183,7 @@ struct Same : Operator {
   }
 };
 
-// Makes no output at all.
+// Makes no output.
 struct Forgets : Operator {
   Forgets() : Operator(17) {
     name = "Forgets";
@@ -191,7 +191,7 @@ struct Forgets : Operator {
   }
 };
 
-// Makes its output and writes nothing to it.
+// Makes its output and writes no elements.
 struct Leaves : Operator {
   Leaves() : Operator(17) {
     name = "Leaves";

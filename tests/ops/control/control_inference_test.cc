@@ -1,4 +1,4 @@
-// If, Loop and Scan: types in, types out, with bodies whose own inference is played by the test.
+// If, Loop and Scan: input types give output types; the test plays the inference of their bodies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

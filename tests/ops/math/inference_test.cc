@@ -1,4 +1,4 @@
-// Inference of arithmetic, products, reductions and quantisation: symbolic sizes, contents of shapes, what is refused.
+// Inference of arithmetic, products, reductions and quantisation: symbolic sizes, contents of shapes, refused inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -61,7 +61,8 @@ TEST(Stft, FramesAreWindowedAndTransformed) {
   }
 }
 
-// Frames whose length is no power of two, to the precision of float32; onnxruntime's are off a thousand times as far.
+// Frames whose length is no power of two, to the precision of float32; onnxruntime's error is a thousand times as
+// large.
 TEST(Stft, LongFramesKeepTheirPrecision) {
   constexpr int kFrame = 400, kBins = kFrame / 2 + 1;
   std::vector<float> signal, weights;

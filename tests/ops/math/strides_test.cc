@@ -1,4 +1,5 @@
-// Kernels that take operands of any strides give what they give on dense ones; single elements what rows give.
+// Kernels that accept operands of any strides give the results for contiguous ones; single elements give the results of
+// rows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -74,7 +75,7 @@ TEST(Strides, OneOperandIsCopiedByThem) {
   EXPECT_EQ(out, (std::vector<int64_t>{a[0], a[2], a[4], a[1], a[3], a[5]}));
 }
 
-// One element takes another path than two of the same.
+// A single element takes another path than two equal ones.
 template <class T, class R = T>
 void check_single(const char* op, ElementType type, T a, T b) {
   const T as[] = {a, a}, bs[] = {b, b};

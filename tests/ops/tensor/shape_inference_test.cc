@@ -1,4 +1,4 @@
-// Sizes that are known, symbolic or unknown, and the contents of small integer tensors that sizes are computed from.
+// Sizes that are known, symbolic or unknown, and contents of small integer tensors from which sizes are computed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 const Dim kN = Dim::symbol("N");
 const Dim kM = Dim::symbol("M");
 
-// One input: its type, and what is known of its contents.
+// One input: its type, and the known part of its contents.
 struct Input {
   Type type;
   Tensor value;
@@ -41,7 +41,7 @@ Input unknown_ints(Shape shape) {
 struct Inferred {
   Status status;
   std::vector<Type> types;
-  std::vector<std::string> symbols;  // "" where nothing is known
+  std::vector<std::string> symbols;  // "" for unknown elements
 
   std::string shape(size_t i = 0) const {
     if (!status.ok()) return status.message();
@@ -134,7 +134,7 @@ TEST(SliceInference, SymbolicSizesAndBounds) {
   EXPECT_EQ(sliced(kN + kM, dims({kN}), dims({kN + kM})), "[M,7]");
   EXPECT_EQ(sliced(kN + 1, dims({kN}), dims({kN + 1})), "[1,7]");
   EXPECT_EQ(sliced(kN, ints({0}), unknown_ints({1})), "[?,7]");
-  // A size is never negative, also where its expression does not tell.
+  // A size is never negative, even if its expression could be.
   EXPECT_EQ(sliced(kN - 3, ints({0}), ints({INT64_MAX})), "[N-3,7]");
   EXPECT_EQ(sliced(kN - 3, dims({0}), ints({4})), "[min(4,N-3),7]");
 }
