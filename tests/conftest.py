@@ -27,7 +27,7 @@ try:
 except ImportError:
     onnx = treadle = None
 
-LARGEST = 1 << 20  # bytes of a model that is looked into
+LARGEST = 1 << 20  # bytes of a model whose types are counted
 NOT_RUN = {"ImageDecoder"}
 
 seen: set[tuple] = set()
@@ -41,7 +41,7 @@ def schemas() -> dict:
 
 
 def type_text(t) -> str:
-    """As schemas write types; empty for what is not known."""
+    """As schemas write types; empty for unknown types."""
     kind = t.WhichOneof("value")
     if kind is None:
         return ""
@@ -85,7 +85,7 @@ def record(model, known) -> None:
         proto = onnx.load_from_string(bytes(model))
     except DecodeError:  # a text
         proto = onnx.load_from_string(treadle.parse_model(bytes(model).decode()))
-    # Some tests run what onnx's inference stumbles over.
+    # Some tests run models for which onnx's inference fails.
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError):
         proto = onnx.shape_inference.infer_shapes(proto)
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in proto.opset_import}

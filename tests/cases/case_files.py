@@ -27,7 +27,7 @@ class Case:
         assert word == "tolerance", option
         self.tolerance = TOLERANCES[tolerance]
         titles, texts = zip(*(section.split("\n", 1) for section in sections), strict=True)
-        if titles[-1] != "expect":  # a new case: test_plans tells what to do
+        if titles[-1] != "expect":  # a new case: test_plans names the command
             titles, texts = (*titles, "expect"), (*texts, "")
         assert titles == ("model", *["run"] * (len(titles) - 2), "expect"), titles
         self.model, self.expected = texts[0], texts[-1]

@@ -1,4 +1,6 @@
-"""The files beside this one are imported by their plain names; `--update-expect` writes what test_plans.py compares."""
+"""The files beside this one are imported by their plain names; `--update-expect` writes the sections that test_plans.py
+compares.
+"""
 
 import pathlib
 import sys

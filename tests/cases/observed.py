@@ -1,4 +1,4 @@
-"""What a case's `expect` section says, as a session shows it: plans, allocations, streams and loops."""
+"""The contents of a case's `expect` section, as a session shows them: plans, allocations, streams and loops."""
 
 import collections
 import contextlib
@@ -23,7 +23,7 @@ def open_session(case, tier):
 
 
 def run_all(session, case):
-    """The allocations of each run, in order; "error" for those that fail."""
+    """The allocations of each run, in order; "error" for runs that fail."""
     counts = []
     for run in case.runs:
         if run.error is None:
@@ -70,8 +70,9 @@ def counted(words):
 
 
 def loops(session, case):
-    """What `explain` says of the loops in the plan of the last run that succeeds, by operator and place; lines on those that
-    rewrites took apart."""
+    """The report of `explain` about the loops in the plan of the last run that succeeds, by operator and place; lines
+    on loops that rewrites took apart.
+    """
     run = ([run for run in case.runs if run.error is None] or case.runs)[-1]
     explanation = session.explain(run.feeds, json=True)
     seen, found = collections.Counter(), {}
@@ -94,7 +95,7 @@ def loop_line(key, interpreted, native):
 
 
 def expect_section(case):
-    """The section's text. What tiers must have in common is asserted."""
+    """The section's text. Asserts that all tiers agree in the properties that they share."""
     sessions = {tier: warm_session(case, tier) for tier in TIERS if tier != "reference"}
     allocations = {tier: counts for tier, (_, counts) in sessions.items()}
     plans = {tier: session.counters()["plans"] for tier, (session, _) in sessions.items()}
@@ -102,7 +103,7 @@ def expect_section(case):
     interpreted, _ = loops(sessions["program"][0], case)
     native, gone = loops(sessions["native"][0], case)
     lines = [f"plans: {plans['program']}", f"allocations of warm runs: {' '.join(allocations['program'])}"]
-    # Native code may do without results that the program allocates.
+    # Native code may leave out results for which the program allocates.
     others = {tier: counts for tier, counts in allocations.items() if counts != allocations["program"]}
     lines += [f"allocations of warm runs, {tier}: {' '.join(counts)}" for tier, counts in others.items()]
     symbols = stream_symbols(sessions["program"][0])

@@ -1,6 +1,6 @@
-"""Cases as text files: a model in ONNX text, runs of it with inputs and what they give, and what its plan looks like.
+"""Cases as text files: a model in ONNX text, runs of it with inputs and results, and its expected plan.
 
-    # What the case is about.
+    # The subject of the case.
     tolerance: exact                 or float (1e-5), half (1e-2): relative to the largest value
 
     == model
@@ -10,9 +10,9 @@
     out y = float[2] {2, 4}
     == run
     in x = float[0] {}
-    error iteration 3                what the message has to contain
+    error iteration 3                a part of the message
     == expect
-    ...                              what the engine makes of the model: see test_plans.py
+    ...                              the engine's plans and loops: see test_plans.py
 
 Each case is run in every tier of TIERS: interpreted, by the reference interpreter, with its loops as native code from their first iteration on
 and from a later one, and on four threads. A model that can be streamed along a symbolic size is streamed as well. All of
@@ -54,7 +54,7 @@ def test_case(path, tier):
 
 
 def stream_axes(stream):
-    """Along which axis the stream's outputs are joined, for those that have one."""
+    """The axes along which the stream's outputs are joined, for outputs with such an axis."""
     return {name: int(axis) for name, axis in re.findall(r"output (\S+) .*frames along axis (\d+)", str(stream))}
 
 
@@ -69,7 +69,9 @@ def chunks(feeds, axes, size):
 
 
 def streamed(session, symbol, feeds, size):
-    """What pushes of `size` samples and the flush give, put together; of outputs without frames the last, if any."""
+    """The joined results of pushes of `size` samples and the flush; for outputs without frames, the last result, if
+    any.
+    """
     stream = session.stream(time=timed_inputs(session, symbol), find_state=False)
     axes = {info.name: info.shape.index(symbol) for info in session.get_inputs() if symbol in info.shape}
     given = {name: value for name, value in feeds.items() if name not in axes}

@@ -1,4 +1,5 @@
-"""What the engine makes of each case is its section 'expect', so that a loop that silently stops compiling fails.
+"""The section 'expect' of each case holds the engine's plans and loops, so that a loop that silently stops compiling
+fails.
 
     == expect
     plans: 1                              how many the runs of the case took, each made twice

@@ -36,7 +36,7 @@ def install(requirement: str) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def installed():
-    """The folder of a requirement, installed if need be; skips the test, with pip's words, where that is not possible."""
+    """The folder of a requirement, installed if needed; skips the test with pip's message if that fails."""
     return install
 
 

@@ -36,7 +36,7 @@ class Graph:
         return self.add("SimplifiedLayerNormalization", x, scale, axis=-1, epsilon=1e-5, stash_type=1)
 
     def lengths(self) -> tuple[str, str]:
-        """What GroupQueryAttention asks of a mask: the last position of each row, and the longest row."""
+        """The form in which GroupQueryAttention takes a mask: the last position of each row, and the longest row."""
         one = self.constant(np.array([1], np.int64))
         count = self.add("ReduceSum", "attention_mask", one, keepdims=1)
         last = self.add("Cast", self.add("Sub", count, one), to=INT32)

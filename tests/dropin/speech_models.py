@@ -10,7 +10,7 @@ VOCABULARY, FEATURES, WIDTH, CONTEXT = 40, 80, 32, 2
 
 
 class Graph:
-    """Collects nodes and random weights; every method that adds a node gives the name of its first output."""
+    """Collects nodes and random weights; every method that adds a node returns the name of its first output."""
 
     def __init__(self, seed: int):
         self.random = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
-"""The native tier beside other users of LLVM and of threads in one process: each brings its own, and none sees the others'.
+"""The native tier beside other users of LLVM and of threads in one process: each has its own, and none sees the others'.
 
-llvmlite and numba are installed where they are missing; torch (hundreds of megabytes) is used where it is there.
+llvmlite and numba are installed if they are missing; torch (hundreds of megabytes) is used only if it is installed.
 """
 
 import importlib.util

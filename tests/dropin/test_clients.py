@@ -35,7 +35,7 @@ g (int64 n, float[N,3] x) => (float[N,3] y, float[iterations,N] sums) {
 
 
 def run(program: str, package: pathlib.Path, *arguments, **environment):
-    """What the program prints. It finds the package first, and what the package does not bring in this environment."""
+    """The output of the program. It finds the package first, and packages that it lacks in this environment."""
     code = f"import sys; sys.path.insert(0, {str(package)!r}); sys.argv = sys.argv[1:]; import runpy; "
     code += "runpy.run_path(sys.argv[0])"
     command = [sys.executable, "-c", code, str(HERE / "clients" / program), *map(str, arguments)]

@@ -1,5 +1,5 @@
-"""Programs in C, C++ and Rust, built here, that call onnxruntime's C functions (native/): what they print with treadle's
-library is what they print with onnxruntime's own.
+"""Programs in C, C++ and Rust, built here, that call onnxruntime's C functions (native/). They print the same with
+treadle's library as with onnxruntime's own.
 """
 
 import os

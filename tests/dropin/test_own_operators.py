@@ -1,5 +1,5 @@
-"""Libraries of operators built here as they are made for onnxruntime (native/operators.cc by the C interface, and, where
-onnxruntime's C++ header is found, native/operator_classes.cc): what treadle gives is what onnxruntime gives.
+"""Libraries of operators built here as they are made for onnxruntime (native/operators.cc by the C interface, and,
+where onnxruntime's C++ header is found, native/operator_classes.cc): treadle gives the results of onnxruntime.
 """
 
 import os
@@ -59,7 +59,7 @@ def on(engine, library: pathlib.Path, text: str, **options: str):
 
 @pytest.fixture
 def on_both(tmp_path):
-    """What treadle gives, which must be what onnxruntime gives. A library knows the table that it was registered with last,
+    """treadle's results, which must equal onnxruntime's. A library knows the table with which it was registered last,
     so each engine has a copy of its own.
     """
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -137,7 +137,7 @@ def test_errors_say_where(library):
 @pytest.mark.parametrize("options", [{"jit": "off"}, {"jit": "always"}, {"tier": "reference"}], ids=str)
 @pytest.mark.parametrize("text", ["g (float[3] x, int64 n) => (float[3] y) { y = OPERATOR(x) }", LOOP])
 def test_outputs_that_are_not_made_or_not_written(library, text, options):
-    """One that is not made is an error; one that is not written is zeros, and never what another run left in memory."""
+    """An output that is not made is an error. An output that is not written is zeros, and never memory of another run."""
     feeds = {"x": X, "n": np.array(3)}
     forgets = on(treadle, library, text.replace("OPERATOR", "own.Forgets"), **options)
     leaves = on(treadle, library, text.replace("OPERATOR", "own.Leaves"), **options)

@@ -147,5 +147,6 @@ def test_gives_the_same_as_on_onnxruntime(installed, requirement):
     start = next((start for start in (PICTURE, SOUND) if body.startswith(start)), "")
     lines = start + textwrap.dedent(body[len(start) :])
     expected = run_program(lines, target, on_treadle=False)
-    # Scores of quantised models, which a rounding moves by steps, after whole pipelines of their packages.
+    # Scores of quantised models, which a rounding moves by whole steps, at the end of whole pipelines of their
+    # packages.
     assert_alike(run_program(lines, target, on_treadle=True), expected, 2e-3)

@@ -1,4 +1,6 @@
-"""treadle's execution provider inside other versions of onnxruntime: its tests, and what it takes of real models."""
+"""treadle's execution provider inside other versions of onnxruntime: its tests, and the nodes that it takes of real
+models.
+"""
 
 import json
 import os

@@ -22,16 +22,16 @@ class Node:
     inputs: list  # arrays, None where one is left out
     outputs: list  # numpy types; None: left out
     attributes: dict = dataclasses.field(default_factory=dict)
-    expected: list | None = None  # by numpy; None: onnxruntime says it
+    expected: list | None = None  # by numpy; None: onnxruntime computes it
     domain: str = "com.microsoft"
     version: int = 1
     constants: tuple = ()  # inputs that are initialisers
     symbolic: bool = False  # the model's inputs have a symbol for each size
-    units: float = 16  # how many roundings a result may be away
+    units: float = 16  # allowed distance of a result, in roundings
     compared: list | None = None  # outputs to be compared; None: all
 
     def model(self, inputs, outputs, ends_early=False) -> bytes:
-        """With `ends_early`, inputs that are left out at the end are not named at all, in place of by ""."""
+        """With `ends_early`, inputs that are left out at the end are not named at all, instead of by ""."""
         names = ["" if x is None else f"x{i}" for i, x in enumerate(self.inputs)]
         results = ["" if t is None else f"y{i}" for i, t in enumerate(outputs)]
         named = names[: self.last_input() + 1] if ends_early else names

@@ -82,7 +82,7 @@ def main(modules: list[str]) -> int:
                 if any(x is not None and i not in node.constants for i, x in enumerate(node.inputs)):
                     try:
                         found += differences(node)
-                    except Exception as error:  # which node it was matters more than what was raised
+                    except Exception as error:  # the message needs the node more than the error
                         found.append(f"{maker.__name__} {node.attributes}: {error}")
     print("\n".join(found))
     return 1 if found else 0

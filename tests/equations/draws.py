@@ -1,4 +1,4 @@
-"""Random models of one RNN, GRU or LSTM node, with inputs and what the plain loops make of them."""
+"""Random models of one RNN, GRU or LSTM node, with inputs and the results of the plain loops."""
 
 import dataclasses
 
@@ -163,7 +163,7 @@ def draw_once(rng, op):
     initializers = {name for name in ("W", "R", "B", "P", "initial_h") if rng.random() < 0.6}
     margins = []
     options = {k: v for k, v in attributes.items() if k != "hidden_size"}
-    with np.errstate(over="ignore", invalid="ignore"):  # unbounded activations; draw() rejects what grows
+    with np.errstate(over="ignore", invalid="ignore"):  # unbounded activations; draw() rejects results that grow
         results = LOOPS[op](*inputs.values(), margins=margins, **options)
     if version == 1 and rng.random() < 0.5:
         attributes["output_sequence"] = int(outputs[0] == "Y")
@@ -175,8 +175,9 @@ def draw_once(rng, op):
 
 
 def draw(seed):
-    """The case of a seed. One that comes so close to ThresholdedRelu's jump that rounding decides is drawn anew, as is
-    one whose unbounded activations make it grow."""
+    """The case of a seed. A case so close to ThresholdedRelu's jump that rounding decides is drawn again, and so is a
+    case that grows by unbounded activations.
+    """
     rng = np.random.default_rng(seed)
     op = ["RNN", "GRU", "LSTM"][seed % 3]
     while True:

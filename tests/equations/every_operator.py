@@ -175,7 +175,7 @@ FOREST = {
 SUPPORT = {"kernel_type": "RBF", "kernel_params": [0.1, 0.0, 3.0], "support_vectors": [0.5] * 12, "rho": [0.1]}
 # (operator, attributes, inputs, outputs) or the same with imports.
 RECIPES = [
-    # ---- ai.onnx: what came to an end, what the backend tests leave out
+    # ---- ai.onnx: operators that ended, and operators without backend tests
     ("Affine", {"alpha": 2.0}, [floats(*PLANES)], 1, {"": 8}),
     ("Scale", {"scale": 2.0}, [floats(*PLANES)], 1, {"": 8}),
     ("ParametricSoftplus", {"alpha": 2.0, "beta": 0.5}, [floats(*PLANES)], 1, {"": 8}),
@@ -275,7 +275,7 @@ RECIPES = [
     ("com.microsoft.QAttention", {"num_heads": 2}, [octets(2, 5, 8), octets(8, 24), floats(24), SCALE, SCALE, None, ZERO, ZERO], 1),
     ("com.microsoft.DynamicQuantizeLSTM", {"hidden_size": 6}, [floats(4, 2, 5), octets(1, 5, 24), octets(1, 6, 24), floats(1, 48), None, floats(1, 2, 6), floats(1, 2, 6), None, ONE_SCALE, ONE_ZERO, ONE_SCALE, ONE_ZERO], 3),
     ("com.microsoft.DynamicQuantizeLSTM", {"hidden_size": 6}, [floats(4, 2, 5), octets(1, 5, 24), octets(1, 6, 24), floats(1, 48), None, floats(1, 2, 6), floats(1, 2, 6), None, floats(1, 24), octets(1, 24), floats(1, 24), octets(1, 24)], 3),
-    # ---- com.microsoft: what the makers draw seldom
+    # ---- com.microsoft: operators that the makers rarely draw
     ("com.microsoft.NhwcFusedConv", {"activation": "Relu"}, [floats(2, 9, 8, 5), floats(20, 5, 1, 1), floats(20), floats(2, 9, 8, 20)], 1),
     ("com.microsoft.RemovePadding", {}, [floats(2, 3, 4), np.array([3, 1], np.int32)], 4),
     ("com.microsoft.MoE", {"k": 2}, [floats(5, 8), floats(5, 4), floats(4, 8, 8), None, floats(4, 8, 8)], 1),
@@ -292,7 +292,7 @@ def from_recipes():
 
 
 def from_searches():
-    """Greedy and beam search. Their decoders make sizes of what they are given."""
+    """Greedy and beam search. Their decoders compute sizes from their inputs."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
     from searches import decoder_only, encoder_and_decoder, search
 
@@ -323,7 +323,7 @@ def type_of(x) -> onnx.TypeProto:
 
 
 def signature(sample: Sample):
-    """Samples of one operator that are alike in these take the same way through it, more or less."""
+    """Samples of one operator with the same signature take more or less the same path through it."""
     kinds = tuple((x.dtype.str, x.ndim) if isinstance(x, np.ndarray) else type(x).__name__ for x in sample.inputs)
     return sample.op, kinds, len(sample.node.output), tuple(sorted(a.name for a in sample.node.attribute))
 
@@ -334,7 +334,7 @@ def drawn_samples(seeds: int) -> list[Sample]:
 
 
 def samples(most=1000, seeds=1) -> list[Sample]:
-    """At most so many nodes of each operator beside those of RECIPES, different in kind; `seeds`: of each maker."""
+    """At most so many nodes of each operator beside those of RECIPES, of different kinds; `seeds`: for each maker."""
     found, counts, seen = [*from_recipes(), *from_searches()], collections.Counter(), set()
     for sample in drawn_samples(seeds):
         key = signature(sample)
@@ -347,7 +347,7 @@ def samples(most=1000, seeds=1) -> list[Sample]:
 
 
 def without_a_sample(found: list[Sample]) -> list[str]:
-    """Operators that run and stand nowhere."""
+    """Operators that run and have neither a sample nor a reason."""
     names = [
         f"{op['domain']}.{op['name']}" if op["domain"] else op["name"] for op in treadle.operators() if op["tiers"]
     ]

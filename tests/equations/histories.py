@@ -1,4 +1,4 @@
-"""Nodes of every operator in sessions that have run other sizes before: what a session has run changes nothing.
+"""Nodes of every operator in sessions that have run other sizes before: earlier runs of a session change nothing.
 
     python histories.py COUNT [--seed N] [--only TEXT] [--part I OF] [--tiers NAME...] [--show-refusals]
 
@@ -35,7 +35,8 @@ TIERS = {
 }
 WRONG_INTEGERS = (-1000, -3, -2, -1, 0, 1, 2, 3, 7, 1000)
 LENGTH = 6  # steps of a walk
-# Where the caches' length, a number, says which operand is wrong: a plan that knows the number says it earlier.
+# In some operators the caches' length, a number, names the wrong operand: a plan that knows the number reports it
+# earlier.
 SAID_BY_DATA = ("com.microsoft.GroupQueryAttention", "com.microsoft.SparseAttention")
 # Lowered in the run where no plan knows sizes, without the rewrites that planning makes.
 LOWERED_IN_RUN = (
@@ -72,7 +73,7 @@ def other_size(n: int, random) -> int:
 
 
 def equal_sizes_changed(inputs, random) -> tuple:
-    """All axes of one size, as those are that belong together."""
+    """All axes of one size are changed, as axes that belong together are."""
     axes = axes_of(inputs)
     if not axes:
         return inputs
@@ -184,7 +185,7 @@ def looped(sample: Sample, results: list, inputs: list, in_front=(), in_body=())
 
 
 def scanned(sample: Sample, results: list) -> bytes:
-    """Two iterations of a Scan, whose rows are the inputs and have sizes that no plan knows."""
+    """Two iterations of a Scan, whose rows are the inputs; no plan knows their sizes."""
     outputs = [name for name in sample.node.output if name]
     nodes, hidden = hidden_inputs(sample)
     nodes.append(helper.make_node("Constant", [], ["first"], value_ints=[0]))
@@ -221,7 +222,7 @@ def outer(sample: Sample, nodes: list, hides: bool) -> onnx.GraphProto:
 
 
 def hidden_inputs(sample: Sample) -> tuple:
-    """Nodes, and what they make of the inputs: each axis has been picked over by flags that only a run knows."""
+    """Nodes, and their results from the inputs: each axis is picked by flags that are only known in the run."""
     nodes, inputs = [], []
     for i, x in enumerate(sample.inputs):
         name = f"x{i}"
@@ -254,7 +255,7 @@ class Form:
     what: str
     model: bytes
     loops: bool = False  # results are stacked, two alike
-    hides: bool = False  # no plan knows a size of what the node is given
+    hides: bool = False  # no plan knows a size of the node's inputs
 
 
 def forms_of(sample: Sample, results: list) -> list:
@@ -330,8 +331,8 @@ def names_of_operators() -> dict:
     return words
 
 
-# What a refusal may speak of beside the names of the operator's inputs, outputs and attributes: the last ones are what
-# inputs are called by the nodes that a lowering makes.
+# Words that a refusal may contain beside the names of the operator's inputs, outputs and attributes. The last ones are
+# the names that the nodes of a lowering give their inputs.
 OTHERS = ("index", "input", "inputs", "state", "sequence", "sequence_lens", "attn_mask", "target")
 
 
@@ -340,7 +341,7 @@ UNNAMED = ("lengths have shape", "attention_bias has shape", "Pad repeats elemen
 
 
 def vagueness(sample: Sample, outcome: Outcome) -> str:
-    """What a refusal of a feed leaves open; empty: nothing."""
+    """The part that a refusal of a feed leaves open; empty: none."""
     if not re.search(r"the_node|the_loop|'?x\d+", outcome.refusal):
         return "where"
     said = outcome.said
@@ -391,7 +392,7 @@ class Walker:
             before.append(number)
 
     def compare(self, alone: "Walker", probes: list) -> None:
-        """With the node alone: the same results, or refused in the same words."""
+        """Compares with the node alone: the same results, or refused in the same words."""
         for number, found in self.fresh.items():
             wanted = alone.expected(number, probes[number])
             if found.refusal and wanted.refusal:

@@ -12,8 +12,10 @@ def one_value(array, what):
 
 
 def loop(body, m=None, cond=None, states=(), empty=()):
-    """body(iteration, condition, *states) -> (condition, *states, *elements). `empty`: what each scan output is without
-    any iteration. Returns the final states and the stacked elements. Without `cond` the body's condition is ignored."""
+    """body(iteration, condition, *states) -> (condition, *states, *elements). `empty`: each scan output of a loop
+    without iterations. Returns the final states and the stacked elements. Without `cond` the body's condition is
+    ignored.
+    """
     limit = None if m is None else int(one_value(m, "M"))
     continues = True if cond is None else bool(one_value(cond, "cond"))
     states = list(states)

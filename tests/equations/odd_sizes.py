@@ -44,13 +44,13 @@ REFUSALS = (
     treadle.RuntimeException,
 )  # fmt: skip
 SECONDS, MEMORY = 30, 8 << 30
-# What these do follows from sizes. Where planning does not know the sizes, the node is refused.
+# These operators' results depend on sizes. If planning does not know the sizes, the node is refused.
 LOWERED_BY_SIZES = (
     "DequantizeLinear", "QuantizeLinear",
     "com.microsoft.MoEGroupRouter", "com.microsoft.QMoE", "com.microsoft.RelativePositionBias", "com.microsoft.RotaryEmbedding",
     "com.microsoft.SparseAttention",
 )  # fmt: skip
-# Where the onnx package's evaluator is no judge, and why.
+# The cases in which the onnx package's evaluator cannot judge, with reasons.
 UNJUDGED = {
     "DynamicQuantizeLinear": "the scale of numbers that are all 0 is 1, as in onnxruntime",
     "LinearAttention": "the evaluator multiplies a sum of nothing by 1 / sqrt(0)",
@@ -58,7 +58,7 @@ UNJUDGED = {
 }
 
 
-# What is tried -------------------------------------------------------------------------------------------------------
+# Variants ------------------------------------------------------------------------------------------------------------
 
 
 def resized(x: np.ndarray, shape) -> np.ndarray:
@@ -83,7 +83,7 @@ def places(sample: Sample) -> list:
 
 
 def groups_of_axes(sample: Sample):
-    """(what, the axes) that take a size together."""
+    """(variant, the axes) that take a size together."""
     found = places(sample)
     by_size, by_axis, by_input = {}, {}, {}
     for i, axis, size in found:
@@ -127,7 +127,7 @@ def of_size(sample: Sample, size: int):
 
 
 def with_all_outputs(sample: Sample, records: dict):
-    """The node with one more output named that it may have, and with all of them."""
+    """The node with one more of its possible outputs named, and with all of them."""
     versions = records[sample.op]["versions"]
     opset = dict(sample.opsets).get(sample.node.domain, 1)
     version = [v for v in versions if v["since"] <= opset][-1]
@@ -166,7 +166,7 @@ def variants(kind: str, sample: Sample, records: dict):
     return with_scalars(sample) if kind == "scalars" else of_size(sample, 0 if kind == "nothing" else 1)
 
 
-# How it is run -------------------------------------------------------------------------------------------------------
+# Ways to run a node --------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache
@@ -266,7 +266,7 @@ def can_be_constant(x) -> bool:
 
 
 def ways(base: Sample, sample: Sample, all_of_them: bool):
-    """(what, run) of the ways to run the node but the first, which the others are compared with."""
+    """(way, run) for the ways to run the node, except the first, with which the others are compared."""
     fed = sample.fed()
     yield "program", lambda: session(model_of(sample)).run(None, fed)
     yield "after another size", lambda: after_another_size(base, sample)
@@ -286,7 +286,7 @@ def ways(base: Sample, sample: Sample, all_of_them: bool):
 
 
 def loops(sample: Sample, axes: list, results: list, all_of_them: bool):
-    """(iterations, (what, run)) of loops around the node, the first of which is the reference."""
+    """(iterations, (way, run)) of loops around the node; the first is the reference."""
     if not axes or len({i for i, _ in axes}) < len(axes) or not all(isinstance(y, np.ndarray) for y in results):
         return
     model, feeds = growing(sample, axes, results)
@@ -306,7 +306,7 @@ def loops(sample: Sample, axes: list, results: list, all_of_them: bool):
         )
 
 
-# What is compared ----------------------------------------------------------------------------------------------------
+# Comparison ----------------------------------------------------------------------------------------------------------
 
 
 def text_of(x) -> str:
@@ -357,7 +357,7 @@ def is_random(sample: Sample) -> bool:
 
 @functools.lru_cache(maxsize=2)  # an operator's node as it is, and the variant
 def by_evaluator(sample: Sample) -> list | None:
-    """What the onnx package's evaluator gives; None where it fails."""
+    """The results of the onnx package's evaluator; None if it fails."""
     if sample.node.domain == "com.microsoft" or sample.op in UNJUDGED or is_random(sample):
         return None
     model = onnx.load_from_string(model_of(sample))
@@ -371,7 +371,7 @@ def by_evaluator(sample: Sample) -> list | None:
 
 @functools.lru_cache(maxsize=1)
 def agrees_with_evaluator(sample: Sample) -> bool:
-    """The evaluator is a judge of odd sizes where it gives the same for the node as it is."""
+    """The evaluator judges odd sizes if it gives the same results for the unchanged node."""
     judged = by_evaluator(sample)
     return judged is not None and near(judged, outcome(lambda: session(model_of(sample)).run(None, sample.fed())))
 
@@ -391,7 +391,7 @@ class Trial:
 
     def check(self, what: str, first, found) -> None:
         if isinstance(first, str) and "after another size" in what and not isinstance(found, str):
-            return  # what is refused whatever a session has run before is the matter of another test
+            return  # another test is about inputs that are refused in any session
         if self.sample.op in LOWERED_BY_SIZES and isinstance(found, str) and ("after" in what or "loop" in what):
             return
         if self.sample.op == "Scan" and self.what == "everything is 0":

@@ -20,7 +20,7 @@ NUMBERS = {
 }  # fmt: skip
 PROTO = {np.dtype(v): getattr(TensorProto, k.upper()) for k, v in NUMBERS.items()}
 PROTO[np.dtype(object)] = TensorProto.STRING
-# Half a unit in the last place of 1.0, doubled: what one rounding may change a result by, relatively.
+# Half a unit in the last place of 1.0, doubled: the largest relative change by one rounding.
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -60,8 +60,9 @@ def run(op, version, inputs, outputs, attributes=None, domain=""):
 
 
 def close(actual, expected, units=4):
-    """`actual` within `units` roundings of `expected` (any wider type) and one of its largest element (what cancels in
-    an operator's own sums); integers and infinities exactly."""
+    """`actual` is within `units` roundings of `expected` (any wider type), and of its largest element (which an
+    operator's own sums may cancel); integers and infinities exactly.
+    """
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     epsilon = EPSILON.get(actual.dtype.name)
     if epsilon is None:

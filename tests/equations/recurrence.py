@@ -1,5 +1,6 @@
-"""What the plain loops of rnn.py, gru.py and lstm.py share: activations, gates, and the walk over directions, batch
-entries and steps. Written from the equations of the specification, in float64, one step of one entry at a time."""
+"""Common parts of the plain loops of rnn.py, gru.py and lstm.py: activations, gates, and the walk over directions,
+batch entries and steps. Written from the equations of the specification, in float64, one step of one entry at a time.
+"""
 
 import numpy as np
 

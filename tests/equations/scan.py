@@ -41,7 +41,7 @@ def scan(body, states, inputs, outputs, *, input_axes=None, output_axes=None, in
 
 
 def scan8(body, states, inputs, outputs, *, sequence_lens=None, directions=None):
-    """Batch axis 0 and sequence axis 1, which the body does not see; what lies past an entry's length is zero."""
+    """Batch axis 0 and sequence axis 1, which the body does not see; elements past an entry's length are zero."""
     batch, longest = inputs[0].shape[:2]
     finals = [np.zeros_like(s) for s in states]
     whole = [np.zeros((batch, longest, *shape), dtype) for shape, dtype in outputs]

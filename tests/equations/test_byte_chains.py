@@ -1,4 +1,4 @@
-"""What stands between DequantizeLinear and QuantizeLinear is computed on bytes: each step as numpy does it in float32."""
+"""Nodes between DequantizeLinear and QuantizeLinear compute on bytes: each step as numpy does it in float32."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ class Chain:
         return str(self.nodes[-1].output[0])
 
     def check(self, name: str, value: np.ndarray, scale=None, zero=None) -> None:
-        """That the quantised `name` has the levels of `value`, however treadle gets there."""
+        """Checks that the quantised `name` has the levels of `value`, by any way that treadle takes."""
         scale = F(self.rng.uniform(0.02, 0.1)) if scale is None else scale
         zero = self.bytes(self.kind()) if zero is None else zero
         self.constants |= {"ys": scale, "yz": zero}

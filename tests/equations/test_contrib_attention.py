@@ -81,7 +81,7 @@ def multi_head(rng):
         rng.integers(0, 2, (batch, total)).astype(INT), rng.integers(0, 2, (batch, length, total)).astype(INT),
     )  # fmt: skip
     if mask is not None and mask.ndim > 1:
-        mask[..., 0] = 1  # where no key is left, what remains of scores beside -10000 is rounded away
+        mask[..., 0] = 1  # without a key, rounding removes scores beside -10000
     added = maybe(rng, draw(rng, (pick(rng, 1, batch), pick(rng, 1, heads), length, total), dtype))
     attributes = {"num_heads": heads} | pick(rng, {}, {"scale": 0.3}, {"mask_filter_value": -5.0})
     attributes |= {"unidirectional": 1} if how == "apart" and rng.integers(2) else {}
@@ -171,7 +171,7 @@ def projected(rng):
 
 
 def packed(rng, op):
-    """Sequences without their padding, judged by what MultiHeadAttention makes of the padded ones."""
+    """Sequences without their padding; the judge is MultiHeadAttention's result for the padded ones."""
     batch, heads, size = sizes(rng, 2)[0], int(rng.integers(1, 4)), 8
     lengths = rng.integers(1, 6, batch)
     longest, hidden = int(lengths.max()) + 1, heads * size
@@ -284,7 +284,7 @@ def relative_position_bias(rng):
 
 
 def block_layouts(rng, layouts, blocks):
-    """The rows and columns of random layouts, and the layouts: each block of queries looks at its own block at least."""
+    """The rows and columns of random layouts, and the layouts: each block of queries at least sees its own block."""
     seen = np.tril(rng.random((layouts, blocks, blocks)) < 0.5) | np.eye(blocks, dtype=bool)
     rows = np.concatenate([np.zeros((layouts, 1)), seen.sum(2).cumsum(1)], 1).astype(INT)
     columns = np.full((layouts, rows.max()), -1, INT)
@@ -318,7 +318,7 @@ def sparse_attention(rng):
 
 
 def valid_rows(node, i, results):
-    """What is not padding: of queries, keys, values and scores [batch, heads, queries, keys]."""
+    """The part that is not padding: of queries, keys, values and scores [batch, heads, queries, keys]."""
     axis = (1, 2, 2, 3)[i]
     for entry, length in enumerate(node.inputs[5] + 1):
         yield results[entry].take(range(min(length, results.shape[axis])), axis - 1)
@@ -402,7 +402,7 @@ def test_group_query(seed):
 
 
 def test_group_query_normalises_heads():
-    """Which onnxruntime has on GPUs only: the judge is given heads that are normalised already."""
+    """onnxruntime has this on GPUs only: the judge gets heads that are normalised already."""
     rng = np.random.default_rng(1)
     q, k, v = (draw(rng, (2, 3, n * 16), FLOAT) for n in (4, 2, 2))
     weights = [draw(rng, (16,), FLOAT) for _ in range(2)]

@@ -24,7 +24,7 @@ def swiglu(g, linear, alpha, beta, limit):
 
 
 def expert(layer, e):
-    """What expert e makes of a vector by a layer: weights [experts, rows, columns], bias [experts, rows] or None."""
+    """Expert e's result for a vector in one layer: weights [experts, rows, columns], bias [experts, rows] or None."""
     weights, bias = layer
     return lambda v: weights[e] @ v + (0 if bias is None else bias[e])
 

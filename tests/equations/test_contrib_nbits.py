@@ -46,7 +46,7 @@ def nbits_by_group(rng):
 
 
 def float_zeros(rng):
-    """Zero points that are no integers, and weights of 2 bits: the judge is given the weights as floats."""
+    """Zero points that are no integers, and weights of 2 bits: the judge gets the weights as floats."""
     dtype, bits, block = pick(rng, FLOAT, HALF, BFLOAT), pick(rng, 2, 4, 8), pick(rng, 16, 32)
     k, n = int(rng.integers(1, 100)), int(rng.integers(1, 50))
     blocks = -(-k // block)

@@ -1,4 +1,4 @@
-"""Products and convolutions of com.microsoft with what is fused into them, against onnxruntime or numpy."""
+"""Products and convolutions of com.microsoft with the operations fused into them, against onnxruntime or numpy."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ def anything(rng, shape):
     return texts(rng, shape) if dtype == TEXT else rng.integers(0, 100, shape).astype(dtype)
 
 
-# ---- What operators of ai.onnx came from
+# ---- Operators from which those of ai.onnx came
 
 
 def trilu(rng):
@@ -292,7 +292,7 @@ def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, *maker.__name__.encode()])))
 
 
-# ---- What is refused
+# ---- Refused inputs
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from test_training import tolerance
 
 
 def sampled(plane, point):
-    """Linear between pixels; what lies outside is 0."""
+    """Linear between pixels; 0 outside of the image."""
     low = np.floor(point).astype(int)
     total = 0.0
     for corner in itertools.product([0, 1], repeat=plane.ndim):
@@ -111,7 +111,7 @@ def test_max_roi_pool(version, dtype, scale):
 
 @pytest.mark.parametrize("length", range(1, 60))
 def test_max_roi_pool_bins_end_with_their_region(length):
-    """A bin's end is a whole number where length times index over count is one, whatever floating point makes of it."""
+    """A bin's end is a whole number if length times index over count is one, despite rounding of floats."""
     x = np.arange(64.0, dtype=np.float32).reshape(1, 1, 1, 64)
     rois = np.array([[0, 2, 0, length + 1, 0]], np.float32)
     for count in range(1, 50):

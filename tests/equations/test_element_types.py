@@ -314,7 +314,7 @@ def parameters():
 
 
 def elements(kind, count, start):
-    """`count` values, no two neighbours alike; the last of them is the type's zero."""
+    """`count` values; neighbours differ, and the last one is the type's zero."""
     dtype = np.dtype(object) if kind == TensorProto.STRING else helper.tensor_dtype_to_np_dtype(kind)
     if kind == TensorProto.STRING:
         return np.array([f"s{start + i}" for i in range(count)] + [""], object)

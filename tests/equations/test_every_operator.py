@@ -23,7 +23,7 @@ PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def environment(fill: int, isa: str) -> dict:
-    """glibc fills what it hands out, too, where it keeps no small pieces at hand."""
+    """glibc fills memory also where it keeps no small pieces ready."""
     return os.environ | {
         "TREADLE_FILL_MEMORY": str(fill),
         "MALLOC_PERTURB_": str(fill),
@@ -34,7 +34,7 @@ def environment(fill: int, isa: str) -> dict:
 
 
 def lines_of(arguments: list, env: dict) -> list[str]:
-    """What the script says."""
+    """The script's lines."""
     command = [sys.executable, "-W", "ignore", SCRIPT, *map(str, arguments)]
     run = subprocess.run(command, env=env, capture_output=True, text=True)
     failed = [f"wrong the script ended with {run.returncode}: {run.stderr[-1500:]}"] if run.returncode else []
@@ -66,7 +66,7 @@ def in_parallel(commands: list) -> list[list[str]]:
 
 
 def outcomes(arguments: list, isa: str, fills) -> list[list[str]]:
-    """What the script says with each fill; the processors share the nodes."""
+    """The script's lines with each fill; the processors share the nodes."""
     parts = max(PROCESSORS // len(fills), 1)
     pairs = list(itertools.product(fills, range(parts)))
     said = in_parallel([([*arguments, "--part", i, parts], environment(fill, isa)) for fill, i in pairs])

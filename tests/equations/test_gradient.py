@@ -122,7 +122,7 @@ def test_arguments_of_zs_are_held():
 
 
 def test_the_function_is_differentiated_where_the_inputs_say():
-    """xs name the function's arguments; the inputs say where."""
+    """xs name the function's arguments; the inputs say at which point."""
     model = parsed("a[3] b[3]", "p = Exp(b) y = Mul(a, a)", "3")
     model.graph.node.append(helper.make_node("Gradient", ["p"], ["d"], domain=TRAINING, xs=["a"], y="y"))
     model.graph.output.add().CopyFrom(model.graph.output[0])

@@ -1,4 +1,4 @@
-"""What a session has run before changes nothing: histories.py, for one node of each operator."""
+"""Earlier runs of a session change nothing: histories.py, for one node of each operator."""
 
 import os
 import subprocess

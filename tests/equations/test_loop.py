@@ -121,7 +121,7 @@ g (int64%(m)s M, bool%(c)s cond, int64 s0) => (int64 s, int64[?] y) {
 
 
 def count(inputs, m=None, cond=None, m_shape="", cond_shape="", opset=16):
-    """How many iterations; the body's condition says 'less than 3'."""
+    """The number of iterations; the body's condition says 'less than 3'."""
     text = COUNTER % {"opset": opset, "m": m_shape, "c": cond_shape, "inputs": inputs}
     unused = [0] if m_shape == "[1]" else 0
     feeds = {"M": np.asarray(unused if m is None else m, np.int64)}

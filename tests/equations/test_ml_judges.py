@@ -70,7 +70,7 @@ def judged_by(judge):
 
 
 def compare(op, version, x, attributes, expected, departures):
-    """`departures`: of a judge, why it gives something else."""
+    """`departures`: by judge, the reason why it gives another result."""
     model = make_model(op, version, x, len(expected), attributes)
     agree(run_treadle(model, x), expected, exactly=attributes.get("post_transform") not in ("PROBIT", 4))
     for judge, run in ((ONNXRUNTIME, run_onnxruntime), (REFERENCE, run_reference)):
@@ -102,7 +102,7 @@ def labels_of(rng, classes, name):
 
 
 def spread(score, probability):
-    """One score of two classes as two: the second is what was computed."""
+    """One score of two classes as two: the second is the computed one."""
     return np.concatenate([1 - score if probability else -score, score], axis=1)
 
 
@@ -205,7 +205,7 @@ def test_tree_classifier(seed):
 
 @pytest.mark.parametrize("labels", [["a", "b"], [4, -2]])
 def test_one_score_of_two_classes(labels):
-    """What onnxruntime and onnx.reference give for sums of 0 and 0.605."""
+    """The results of onnxruntime and onnx.reference for sums of 0 and 0.605."""
     split = trees.Split("BRANCH_LEQ", 0, 0.0, [], False, trees.Leaf([(0, 0.0)]), trees.Leaf([(0, 0.605)]))
     named = {"classlabels_strings" if isinstance(labels[0], str) else "classlabels_int64s": labels}
     attributes = trees.as_old([split], "class") | {"post_transform": "LOGISTIC"} | named
@@ -424,7 +424,7 @@ def test_support_vector_classifier(seed):
     compare("SVMClassifier", 1, x, attributes, [labels[winners], transform(post, rows)], departures)
 
 
-# What prepares features ----------------------------------------------------------------------------------------------
+# Preparing features --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])

@@ -1,4 +1,4 @@
-"""Operators that hand values on, in every version, for every type that they allow: tensors, sequences and optionals."""
+"""Operators that pass values on, in every version, for every type that they allow: tensors, sequences and optionals."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""The random operators: the distribution of what they make, seeds, types."""
+"""The random operators: the distributions of their results, seeds, types."""
 
 import numpy as np
 import pytest
@@ -154,7 +154,7 @@ def test_multinomial_refuses_rows_without_classes():
 
 
 def test_loops_draw_anew():
-    """A random node in a body is run in every iteration, though nothing that it reads changes."""
+    """A random node in a body runs in every iteration, although its inputs do not change."""
     info = helper.make_tensor_value_info
     nodes = [helper.make_node("RandomUniform", [], ["u"], shape=[4]), helper.make_node("Identity", ["c"], ["d"])]
     body = helper.make_graph(nodes, "body", [info("i", 7, []), info("c", 9, [])], [info("d", 9, []), info("u", 1, [4])])

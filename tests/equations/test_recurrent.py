@@ -180,7 +180,7 @@ def test_one_session_runs_any_sizes(op, layout, with_lengths):
 @pytest.mark.parametrize("layout", [0, 1])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_steps_past_all_lengths_do_not_run(op, layout, direction):
-    """Known sizes first, then a plan for any number of steps. The limit on iterations counts what runs."""
+    """Known sizes first, then a plan for any number of steps. The limit on iterations counts iterations that run."""
     rng = np.random.default_rng(layout)
     hidden, width, gates = 5, 3, draws.GATES[op]
     directions = 2 if direction == "bidirectional" else 1

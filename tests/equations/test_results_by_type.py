@@ -148,7 +148,7 @@ def parts(z):
 
 
 def typed(data, dtype):
-    """Data of one sign for unsigned types, and no larger than a narrow type holds."""
+    """Data of one sign for unsigned types, and small enough for narrow types."""
     if dtype.kind == "u":
         data = np.abs(data)
     return np.asarray(data).astype(np.float64).astype(dtype)

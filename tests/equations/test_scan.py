@@ -1,4 +1,4 @@
-"""Scan against plain loops: random axes, directions, states and versions, and what must be refused."""
+"""Scan against plain loops: random axes, directions, states and versions, and refused models."""
 
 import os
 

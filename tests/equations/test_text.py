@@ -250,8 +250,8 @@ g (string[V] words, int64 m, string before, string stop) => (string last, string
 }"""
 
 
-# Texts short and long, so that what a text holds goes to memory of its own or not; memory that serves again must not
-# show its earlier contents, nor change a value that is still referenced elsewhere.
+# Texts short and long, so that a text may be stored in the string or in memory of its own. Memory that is used again
+# must not show its earlier contents, nor change a value that is still referenced elsewhere.
 @pytest.mark.parametrize("jit", ("off", "always"))
 @pytest.mark.parametrize("words", (["a", "stop", "bc"], ["x" * 40, "stop", "", "y" * 90, "日本"], ["stop"], ["only"]))
 def test_loop(words, jit):

@@ -19,7 +19,7 @@ class CheckFailed(Exception):
     pass
 
 
-# What onnx.checker refuses, while treadle runs it and warns.
+# Models that onnx.checker refuses, while treadle runs them and warns.
 _ERRORS_OF_ONNX = {"operator-replaced"}
 
 
@@ -28,7 +28,7 @@ def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bo
 
 
 def check(kind: str, data: bytes, context: dict | None, flags: list[bool]) -> None:
-    """kind: the function of onnx.checker. What is not a whole model is put into one."""
+    """kind: the function of onnx.checker. Data that is not a whole model is put into one."""
     full, skip_opset_compatibility, custom_domains = [*flags, False, False, False][:3]
     if kind.startswith("check_model"):
         model = data

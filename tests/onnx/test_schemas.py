@@ -1,5 +1,6 @@
-"""Every operator record against the onnx package's registry, all versions, every field; and the records of operators that
-only onnxruntime has against what it says of them."""
+"""Every operator record against the onnx package's registry, all versions, every field; and the records of operators
+that only onnxruntime has against its own registry.
+"""
 
 import re
 

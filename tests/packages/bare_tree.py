@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 BASE = ROOT / "build" / "bare-tree"
-# What lets the tree fetch packages as this machine does.
+# Settings with which the tree fetches packages as this machine does.
 SETTINGS = (
     "apt/sources.list",
     "apt/sources.list.d",

@@ -1,7 +1,7 @@
 """conanfile.py: `conan create` makes a package that the programs of examples/embedding build with and run.
 
-What Conan would fetch, the libraries that treadle is made of, are packages of what this machine has: the recipe sees them
-as it would see those of a server.
+The libraries that treadle is made of, which Conan would fetch, are packages made from this machine's libraries: to the
+recipe they look like packages of a server.
 """
 
 import os

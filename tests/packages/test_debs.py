@@ -1,4 +1,4 @@
-"""./dev debs: what is in the Debian packages, and that lintian finds no error."""
+"""./dev debs: the contents of the Debian packages; lintian must find no error."""
 
 import pathlib
 import re

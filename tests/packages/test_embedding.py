@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = ROOT / "examples" / "embedding"
 MODEL = PROGRAMS / "smooth.onnxtxt"
 SMOOTH = "0.000 1.000 1.750 2.312 1.734 1.301 \n"
-# What each program prints, by its name.
+# The output of each program, by its name.
 PRINTED = {
     "run_c": SMOOTH,
     "run_cpp": "x: tensor(float)[time,batch]\ny: tensor(float)[time,batch]\n" + SMOOTH,
@@ -132,7 +132,9 @@ def test_a_prefix_may_be_moved(prefix, tmp_path):
 
 @pytest.mark.parametrize("link", ["treadle", "static"])
 def test_native_code_is_found(prefix, tmp_path, link):
-    """By a program with the shared library and the tool; being told, by one with the static library in any folder."""
+    """Native code is found by a program with the shared library and the tool, and by a program with the static library
+    in any folder, if it is told where.
+    """
     build(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DLINK={link}")
     env = {key: value for key, value in os.environ.items() if not key.startswith("TREADLE_")}
     env |= {"TREADLE_JIT": "required", "TREADLE_JIT_CACHE": "off"}
@@ -150,7 +152,7 @@ def project(tmp_path_factory):
 
 @pytest.mark.parametrize("way", ["add_subdirectory", "FetchContent"])
 def test_as_a_part_of_a_project(project, way):
-    """With what is quick to compile: the baseline's kernels, no native tier."""
+    """With the parts that compile quickly: the baseline's kernels, no native tier."""
     quick = [
         "-DTREADLE_KERNELS=baseline",
         "-DTREADLE_BUILD_JIT=OFF",

@@ -1,4 +1,6 @@
-"""./dev wheels: what is in the wheels, that two builds give the same bytes, and that they run where they are installed."""
+"""./dev wheels: the contents of the wheels, that two builds give the same bytes, and that they run where they are
+installed.
+"""
 
 import base64
 import hashlib
@@ -158,7 +160,7 @@ def test_the_tool_finds_the_library_for_onnxruntimes_programs(made, tmp_path):
     call("cc", "-std=c11", f"-I{ROOT}", ROOT / "tests" / "dropin" / "native" / "client.c", other, "-o", program)
     env = {**os.environ, "LD_LIBRARY_PATH": str(pathlib.Path(path).parent)}
     done = subprocess.run([program, tmp_path], capture_output=True, text=True, check=False, env=env)
-    assert f"{tmp_path}/loop.onnx" in done.stdout + done.stderr  # which is not there
+    assert f"{tmp_path}/loop.onnx" in done.stdout + done.stderr  # the file is missing
 
 
 VOICES = ROOT / "examples" / "vad"
@@ -167,7 +169,7 @@ CLIENTS = {
     "moonshine-voice==0.1.5": ("moonshine.py",),
     "piper-phonemize==1.1.0": ("piper.py",),
 }
-# Whose library a process has loaded, at its end.
+# Prints whose library a process has loaded at its end.
 LOADED = """
 import atexit, runpy, sys
 def tell():
@@ -207,7 +209,7 @@ def test_published_packages_run_on_the_library(made, tmp_path, package):
 
 
 def test_the_sources_build(made, tmp_path):
-    """As pip does it where no wheel fits; with what is quick to compile, and what the machine has for it."""
+    """As pip does it if no wheel fits; with the parts that compile quickly, and the machine's libraries for it."""
     [sources] = SOURCES.iterdir()
     quick = {"TREADLE_KERNELS": "baseline", "TREADLE_BUILD_JIT": "OFF", "TREADLE_PROFILE": "OFF"}
     settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in quick.items()]

@@ -1,4 +1,6 @@
-"""treadle as an execution provider inside onnxruntime: what it claims, and that results are onnxruntime's own."""
+"""treadle as an execution provider inside onnxruntime: the nodes that it claims, and that results are onnxruntime's
+own.
+"""
 
 import os
 import pathlib
@@ -564,7 +566,9 @@ def recorded(folder: pathlib.Path, kind: str) -> list:
 
 
 def expected_of(folder: pathlib.Path, feeds: dict) -> list:
-    """What onnxruntime's own kernels give; what is recorded beside the model where they fail, as some versions do."""
+    """The results of onnxruntime's own kernels; if they fail, as in some versions, the results recorded beside the
+    model.
+    """
     try:
         return on_cpu(folder / "model.onnx").run(None, feeds)
     except Exception as failure:
@@ -578,7 +582,7 @@ def test_shared_models(folder, claim):
     try:
         session = on_treadle(folder / "model.onnx", {"claim": claim})
     except Exception as failure:
-        if "HasExternalDataInMemory" not in str(failure):  # what some versions say with and without treadle
+        if "HasExternalDataInMemory" not in str(failure):  # a message of some versions with and without treadle
             raise
         pytest.skip(str(failure))
     if VERSION >= 24 and not claimed(session):

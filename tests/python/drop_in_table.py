@@ -25,8 +25,8 @@ from treadle import _alias
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "drop-in.md"
 BEGIN, END = "<!-- the table is written by tests/python/drop_in_table.py -->", "<!-- end of the table -->"
 
-# Why treadle has not what onnxruntime has. The alias has the reasons of its names, and the page on com.microsoft those of
-# its operators; here are those of members and of the domains that no page names.
+# The reasons why treadle lacks names of onnxruntime. The alias has the reasons of its names, and the page on
+# com.microsoft the reasons of its operators; here are the reasons of members, and of the domains that no page names.
 OPERATORS_PAGE = PAGE.with_name("contrib-operators.md")
 OF_MEMBERS = {
     "InferenceSession": "it is onnxruntime.InferenceSession",
@@ -80,7 +80,7 @@ print(json.dumps({
 """
 
 
-# Prints what else a release is made of: its version, methods of its classes, operators, and the newest function table.
+# Prints the other parts of a release: its version, methods of its classes, operators, and the newest function table.
 CONTENTS = """
 import ctypes
 import inspect
@@ -109,7 +109,7 @@ print(json.dumps({"version": ort.__version__, "members": members, "operators": o
 
 
 def asked_of(program: str, alias: bool, *arguments: str, first: str = "", given: object = None):
-    """What a program prints, as JSON, where onnxruntime is the alias or a package (in the folder `first`, if given)."""
+    """The JSON that a program prints, where onnxruntime is the alias or a package (in the folder `first`, if given)."""
     command = [sys.executable, *(["-m", "treadle.as_onnxruntime"] if alias else []), "-c", program, *arguments]
     folders = [first] * bool(first)
     folders += [str(pathlib.Path(treadle.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
@@ -150,7 +150,7 @@ def reasons_of_operators() -> dict[str, str]:
 
 
 def reason(line: str) -> str:
-    """Why treadle lacks what a line of `missing` says; empty where nothing says it."""
+    """The reason why treadle lacks the name in a line of `missing`; empty if none is stated."""
     what, _, name = line.partition(": ")
     if what == "operator":
         domain, _, operator = name.partition(" ")

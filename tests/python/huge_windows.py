@@ -1,6 +1,6 @@
-"""Nodes whose windows, steps, pads or sizes are as large as attributes and inputs can say, run one after the other in this
-process: `huge_windows.py TIER` reads nodes as JSON, a line each, and answers each with what became of it and the seconds of
-the processor that it took.
+"""Nodes whose windows, steps, pads or sizes are as large as attributes and inputs can say, run one after the other in
+this process: `huge_windows.py TIER` reads nodes as JSON, a line each, and answers each with its outcome and the
+processor's seconds that it took.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def texts(count: int, length: int = 12, different: int = 1000) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A model as text and what it is fed. Text because that leaves out the types of results."""
+    """A model as text, and its feeds. Text, because it leaves out the types of results."""
 
     nodes: str  # whose result is y
     feeds: Callable[[], dict]
@@ -81,7 +81,7 @@ def type_text(value) -> str:
     return f"{element}[{', '.join(map(str, value.shape))}]" if value.ndim else element
 
 
-# Why some operators take no time worth stopping, whatever they are given.
+# The reasons why some operators take no time worth stopping, for any input.
 REFERENCES = "hands on a reference to its input"
 NO_LONG_RUN = {
     "Constant": "takes nothing and is made when a model is loaded",
@@ -269,7 +269,7 @@ def bytes_to_scale() -> dict:
 
 
 def dropped(names: str) -> dict:
-    """The inputs of these names, of what drops half of a sum of them."""
+    """The inputs of these names, of a node that drops half of a sum of them."""
     rows = BIG // 1500
     inputs = {"x": floats(rows, 1000), "b": floats(1000), "z": floats(rows, 1000)}
     return {name: inputs[name] for name in names.split(", ")} | {
@@ -283,7 +283,7 @@ def tokens_in_line(tokens: int) -> dict:
     return {"o": np.arange(tokens, dtype=np.int32)[None], "c": np.int32([0, tokens])}
 
 
-# Nodes and feeds, by operator; "Operator: what is special" where one is not enough.
+# Nodes and feeds, by operator; "Operator: variant" if one is not enough.
 RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     # ---- moving elements -----
     "Cast: to strings": ("y = Cast<to = 8>(x)", lambda: {"x": floats(2_000_000)}),
@@ -1130,7 +1130,7 @@ def full_name(op: dict) -> str:
 
 
 def elementwise(op: dict) -> Case | None:
-    """A node on BIG elements, if all that the operator's record asks for are tensors."""
+    """A node on BIG elements, if the operator's record asks for tensors only."""
     version = op["versions"][-1]
     allowed = {t["name"]: t["types"] for t in version["types"]}
     makers = {

@@ -1,4 +1,4 @@
-"""What programs do with onnxruntime's less common names: functions that hold for onnxruntime and for treadle's alias.
+"""Uses of onnxruntime's less common names: functions that succeed with onnxruntime and with treadle's alias.
 
 test_onnxruntime_names.py runs this file as a program in a process of each. It prints a dict from the functions' names to
 what went wrong, or to "".

@@ -47,8 +47,9 @@ class Model:
         return names[0]
 
     def build(self, in_run: bool = False) -> tuple[bytes, dict]:
-        """The result of the last node is that of the model. `in_run`: no plan knows the first size of what is fed, so
-        that a run prepares the nodes."""
+        """The result of the last node is that of the model. `in_run`: no plan knows the first size of the feeds, so
+        that a run prepares the nodes.
+        """
         nodes, feeds = self.nodes, self.feeds
         if in_run:
             kept = {f"all_{name}": np.ones(len(x), bool) for name, x in feeds.items()}
@@ -67,7 +68,7 @@ class Model:
 
 
 def kept_whole(name: str, narrow: bool) -> list:
-    """`name` of what is fed as of_<name>. Compress does not take bfloat16, which is `narrow`."""
+    """`name` of the feeds as of_<name>. Compress does not take bfloat16, which is `narrow`."""
     if not narrow:
         return [helper.make_node("Compress", [f"of_{name}", f"all_{name}"], [name], axis=0)]
     return [

@@ -44,7 +44,7 @@ class Body:
         self.nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=parts))
         return names
 
-    # --- what transformers are made of
+    # --- parts of transformers
 
     def linear(self, x: str, inputs: int, outputs: int) -> str:
         return self("Add", self("MatMul", x, self.weights(inputs, outputs)), self.weights(outputs, scale=0.1))
@@ -230,8 +230,7 @@ INPUTS = {
 
 
 def search(op: str, bodies: dict, feeds: dict, attributes: dict, outputs: int, constant: bool) -> tuple[bytes, dict]:
-    """The model, and what it is fed. Numbers among `feeds` become one element each, constants of the model where
-    `constant`."""
+    """The model and its feeds. Numbers among `feeds` become one element each, or constants of the model if `constant`."""
     inputs, constants, fed = [], [], {}
     for name in [n for n in INPUTS[op] if n in feeds]:
         value = feeds[name]

@@ -14,7 +14,7 @@ HEAD = '<ir_version: 9, opset_import: ["" : 18]> g '
 X = np.array([-1, 0, 1], np.float32)
 LOW = np.array(0.5, np.float32)
 
-# What a branch asks for, in several places of a model; (model, result with a value, result without).
+# Nodes that ask for the value in a branch, in several places of a model; (model, result with a value, result without).
 ASKED = {
     "branch": """(float[3] x, float low) => (float[3] y) {
         h = OptionalHasElement (low)
@@ -45,7 +45,7 @@ ASKED = {
                     else_branch = e () => (float[3] q) { q = Neg (x) }>
     }""",
 }
-# Nothing but what may be left out asks for it.
+# Only nodes whose operand may be left out ask for it.
 LEFT_OUT = "(float[3] x, float low) => (float[3] y) { y = Clip (x, low) }"
 UNUSED = "(float[3] x, float low) => (float[3] y) { y = Neg (x) }"
 NEEDED = {

@@ -1,4 +1,4 @@
-"""treadle.batch: what a predictor gives for a table is what plain loops over its rows give."""
+"""treadle.batch: a predictor's results for a table are those of plain loops over its rows."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ g (float[N,T,2] x) => (float[N,T] y, float[N] last)
   }> (begin, sums)
 }"""
 
-# A window of 6 samples with 2 of context: its sum times gain, added to what is carried.
+# A window of 6 samples with 2 of context: its sum times gain, added to the state.
 WINDOWS = """<ir_version: 10, opset_import: ["" : 22]>
 g (float[N,6] x, float[1,N] state, float gain) => (float[N,1] level, float[1,N] stateN)
 <int64[1] one = {1}, int64[2] turned = {1, 0}, int64[1] zero = {0}> {
@@ -266,7 +266,7 @@ def test_what_padding_needs():
 
 
 def stream_of_row(session, row, **roles):
-    """What the row's own stream gives, joined; a list with one entry per output."""
+    """The joined results of the row's own stream; a list with one entry per output."""
     stream = session.stream(**roles)
     parts = [stream.push(row), stream.flush()]
     several = len(stream.output_names) > 1

@@ -51,7 +51,7 @@ def session_of(text, way="default"):
 
 
 def looped(nodes, count):
-    """A model whose Loop makes as many iterations as `x` has rows of 0, or as it is told."""
+    """A model whose Loop makes as many iterations as `x` has rows of 0, or a given number."""
     if count == "known":
         head, first = "(float[0] x, bool c) => (float[n,4] s)", "m = Size (x)"
     else:
@@ -109,7 +109,7 @@ def test_check_and_inference_say_so():
         treadle.infer_shapes((HEAD + text).encode())
 
 
-# What no size can mend, and sizes in bodies that surely run.
+# Errors for any sizes, and errors of sizes in bodies that certainly run.
 REFUSED = {
     "type": looped("row = And (x, x)", "known").replace("float[4] row", "bool[4] row"),
     "rank": looped("a = Constant <value = int64[1] {3}> ()  row = Unsqueeze (x, a)", "open"),

@@ -16,7 +16,7 @@ TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 
 
 class Drawn:
-    """A convolution of bytes of random sizes, with what its attributes are."""
+    """A convolution of bytes of random sizes, with its attributes."""
 
     def __init__(self, seed: int):
         rng = np.random.default_rng(seed)
@@ -157,7 +157,7 @@ CLAMPS = {
 @pytest.mark.parametrize("clamp", CLAMPS)
 @pytest.mark.parametrize("channels", [(16, 24, 1), (20, 40, 2), (12, 12, 12), (1, 5, 1)], ids=str)
 def test_what_stands_between_a_convolution_and_its_quantisation(clamp, channels):
-    """Each step is rounded as a float."""
+    """Steps between a convolution and its quantisation are rounded as floats."""
     rng = np.random.default_rng(3)
     inside, outside, group = channels
     between, least, most = CLAMPS[clamp]

@@ -1,4 +1,4 @@
-"""treadle.serving.capacity: its arithmetic, against queues that are simulated and against what is known of simple ones."""
+"""treadle.serving.capacity: its arithmetic, against simulated queues and against known results for simple ones."""
 
 import math
 

@@ -1,5 +1,6 @@
-"""Causal attention where there are more keys than queries, or fewer: what each query sees is what it sees in
-onnxruntime, in all operators that can be causal, with what came before and without."""
+"""Causal attention where there are more keys than queries, or fewer: each query sees the keys that it sees in
+onnxruntime, in all operators that can be causal, with and without a past.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops whose sizes change, as native code: what the engine gives for them instruction by instruction, to the last bit."""
+"""Loops of dynamic shape as native code give the results of the engine instruction by instruction, to the last bit."""
 
 import threading
 

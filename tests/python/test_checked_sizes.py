@@ -1,5 +1,6 @@
-"""What a session has run before changes nothing about what it refuses: a plan for any sizes serves only sizes that every
-node takes (src/session/README.md). tests/equations/histories.py tries all operators."""
+"""Earlier runs of a session do not change which inputs it refuses: a plan for any sizes serves only sizes that every
+node takes (src/session/README.md). tests/equations/histories.py tries all operators.
+"""
 
 import numpy as np
 import onnx

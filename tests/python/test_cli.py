@@ -32,7 +32,7 @@ def tool(*arguments, status: int = 0, cwd=None) -> str:
 
 
 def complaint(*arguments) -> str:
-    """What the tool says of a run that fails."""
+    """The tool's message about a run that fails."""
     done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stderr
@@ -428,7 +428,7 @@ def test_check_says_whether_the_model_runs(add, tmp_path):
     (tmp_path / "foreign.txt").write_text(FOREIGN)
     last = tool("check", tmp_path / "foreign.txt").splitlines()[-1]
     assert "ok (0 errors, 1 warning); treadle does not run it: " in last and "/Unheard_1" in last and "else" in last
-    (tmp_path / "wrong.txt").write_text(WRONG)  # which only a full check sees
+    (tmp_path / "wrong.txt").write_text(WRONG)  # only a full check finds the problem
     result = json.loads(tool("check", tmp_path / "wrong.txt", "--json"))[0]
     assert result["ok"] and not result["runs"] and "/Add_0 (Add-14)" in result["refusal"]
 
@@ -555,7 +555,7 @@ def pass_names():
 
 
 def test_every_pass_can_be_named(log_sum):
-    """In --without, in --dump, and in what `bisect` halves: it takes the names from the list that --without knows."""
+    """In --without, in --dump, and in the list that `bisect` halves: it takes the names from the list of --without."""
     for name in pass_names():
         tool("run", log_sum, "--random", 1, "--plan", "--without", name)
         dumped = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the tool says of iterations, and inputs that are drawn so that loops run."""
+"""The tool's report of iterations, and inputs that are drawn so that loops run."""
 
 import json
 import subprocess

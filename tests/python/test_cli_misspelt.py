@@ -1,4 +1,4 @@
-"""Misspelt commands and options are named, with what they are likely to mean."""
+"""Misspelt commands and options are named, with the likely meaning."""
 
 import subprocess
 

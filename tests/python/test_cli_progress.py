@@ -1,4 +1,4 @@
-"""The bar that the tool shows on a terminal, and what Ctrl-C leaves."""
+"""The bar that the tool shows on a terminal, and the terminal after Ctrl-C."""
 
 import contextlib
 import fcntl
@@ -58,7 +58,7 @@ class Terminal:
         self.text = ""
 
     def read(self, until=None, seconds=60):
-        """What comes until the process ends, or the pattern is in it."""
+        """Reads the output until the process ends, or until the pattern is in it."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not (until and re.search(until, self.text)):
             if not select.select([self._terminal], [], [], 0.1)[0]:

@@ -1,4 +1,4 @@
-"""treadle triton-config: what it writes of models. tests/services/ has a server read it."""
+"""treadle triton-config: the files that it writes for models. tests/services/ has a server read them."""
 
 import os
 import pathlib

@@ -1,4 +1,6 @@
-"""docs/contrib-operators.md: what it says treadle has are treadle's operators, and the rest are onnxruntime's others."""
+"""docs/contrib-operators.md: the operators that it lists as treadle's are in treadle; the rest are onnxruntime's
+others.
+"""
 
 import pathlib
 import re

@@ -246,7 +246,7 @@ class Opaque:
     pass
 
 
-# What an operator returns, the type of its output, and the error; None: what it returned is taken as the array.
+# The operator's result, the type of its output, and the error; None: the result is taken as the array.
 RETURNED = {
     "nothing": (None, "tensor(float)", TypeError, r"test::Returns returned None as output 0, expected an array.* of tensor\(float\)"),
     "nothing of any type": (None, "", TypeError, "returned None as output 0, expected an array, a number or a list"),

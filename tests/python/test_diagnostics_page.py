@@ -1,4 +1,5 @@
-"""docs/diagnostics.md says what treadle and the onnx package say of ten mistakes. This writes the page and compares it.
+"""docs/diagnostics.md shows the messages of treadle and the onnx package for ten mistakes. This writes the page and
+compares it.
 
 python tests/python/test_diagnostics_page.py    # writes the page
 """
@@ -15,7 +16,7 @@ PAGE = ROOT / "docs" / "diagnostics.md"
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
 
-# Title, what went wrong, the model, whether types have to be inferred to see it.
+# Title, mistake, model, whether types have to be inferred to find it.
 MISTAKES = [
     (
         "A value of the body is used behind the loop",

@@ -1,4 +1,4 @@
-"""Every public name says what it is for, and every public object what it is."""
+"""Every public name has a documentation of its purpose, and so has every public object."""
 
 import inspect
 import pathlib

@@ -1,4 +1,4 @@
-"""docs/drop-in.md says what of onnxruntime's Python package the alias has."""
+"""docs/drop-in.md lists the names of onnxruntime's Python package that the alias has."""
 
 import importlib.metadata
 import re

@@ -1,5 +1,6 @@
-"""Nodes whose sizes change from iteration to iteration: kernels that take the sizes at hand give what the reference interpreter
-gives, short or long, and errors are told as ever."""
+"""Nodes whose sizes change from iteration to iteration: kernels that take the sizes at hand give what the reference
+interpreter gives, short or long, and errors are reported as elsewhere.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 # The first is long: prepared kernels take over. A size comes again, is 0, is 1.
 LENGTHS = [3, 7, 0, 1, 2, 40, 3, 17, 18000, 1, 9, 64, 5]
 
-# What an iteration makes of v, the first n elements of x, and w, n rows of three; n1 is n as a list, e an index below n.
+# The results of an iteration from v, the first n elements of x, and w, n rows of three; n1 is n as a list, e an index
+# below n.
 NODES = {
     "Add": "y = Add(v, v)",
     "Add of a column and a row": "c = Unsqueeze(v, axis1)  y = Add(c, small)",
@@ -127,7 +129,7 @@ def run(data: bytes, feeds: dict, tier: str = "program", jit: str = "off") -> li
     options.add_session_config_entry("treadle.jit", jit)
     session = treadle.InferenceSession(data, options)
     session.run(None, feeds)
-    return session.run(None, feeds)[0]  # with what the first run has left behind
+    return session.run(None, feeds)[0]  # with the memory of the first run
 
 
 def given(lengths: list[int]) -> dict:

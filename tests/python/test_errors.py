@@ -1,5 +1,6 @@
-"""Errors of runs are the same in every tier: where they happened (body, iteration, operator of the model) and what is wrong.
-What is not reached does not fail: loops without iterations, branches that are not taken."""
+"""Errors of runs are the same in every tier: the place (body, iteration, operator of the model) and the problem. Nodes
+that are not reached do not fail: in loops without iterations, in branches that are not taken.
+"""
 
 import numpy as np
 import onnx
@@ -22,7 +23,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 22]>\ng '
 
 
 def outcomes(graph: str, feeds: dict) -> dict:
-    """What a run gives in each tier: the error's class and text, or the shapes of the results."""
+    """The outcome of a run in each tier: the error's class and text, or the shapes of the results."""
     model = onnx.parser.parse_model(HEAD + graph).SerializeToString()
     found = {}
     for tier, (entries, threads) in TIERS.items():
@@ -102,7 +103,7 @@ def test_scan_inputs_of_unequal_lengths_found_in_the_run():
     )
 
 
-# What fails for the sizes at hand, which a plan can tell beforehand, and what it says.
+# Nodes that fail for the given sizes, which a plan can tell beforehand, and their messages.
 MISFITS = {
     "Add": (
         "[op] made = Add(s, k)",

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""Each example gives the results that it announces."""
 
 import pathlib
 import re

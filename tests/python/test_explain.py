@@ -1,4 +1,4 @@
-"""What `explain` says of loops: before and after each rewrite, and why they run as they do."""
+"""The report of `explain` about loops: before and after each rewrite, and why they run as they do."""
 
 import json
 import os

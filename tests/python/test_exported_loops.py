@@ -14,7 +14,7 @@ WAYS = {
     "unoptimised": {"treadle.optimize": "0"},
 }
 
-# What stands around the loop. `loop` is the node, `y` and `d` are its rows, `last` is its state.
+# The nodes around the loop. `loop` is the node, `y` and `d` are its rows, `last` is its state.
 ALONE = """<ir_version: 8, opset_import: ["" : 16]>
 g (int64{m} m, bool{c} c, float[4] x) => (float last, int64 y, bool d, float z) {{
   zero = Constant <value = float {{0}}> ()

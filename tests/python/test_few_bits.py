@@ -40,7 +40,7 @@ def filled(rng, *counts):
 
 
 def both(name, given, arguments):
-    """What each package's function gives, and the arrays that it has filled, as bytes."""
+    """The results of each package's function, and the arrays that it has filled, as bytes."""
     found = []
     for package in (theirs, ours):
         arrays = [array.copy() for array in given]
@@ -125,7 +125,7 @@ def test_arrays_that_do_not_fit_are_refused():
         ours.quantize_matmul_bnb4(packed, w, scales, 16, 2, 2, 32)
 
 
-# Quantises a model by each of onnxruntime's tools, and writes what they make.
+# Quantises a model by each of onnxruntime's tools, and writes the results.
 TOOLS = """
 import pathlib, sys
 import numpy as np

@@ -65,7 +65,7 @@ def test_updates_alone_compute_nothing_again():
     assert made.counts["replaced"] and made.counts["handed out"] and made.counts["refused: UnknownSequence"]
     assert made.counts["computed"] == 80 * 40 and made.counts["timed out"] == made.counts["broke"] == 0
     assert made.lost() == 0 and made.wrong() == 0
-    # Who comes back to a machine that is new has no snapshot of that moment.
+    # A caller that comes back to a new machine has no snapshot of that moment.
     assert 80 * 40 < run(**CALM, snapshot_every=8).counts["computed"] < 80 * 40 * 1.5
 
 

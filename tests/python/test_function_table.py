@@ -1,4 +1,4 @@
-"""libonnxruntime.so: what tests/dropin/function_table_test.cc asks of it must hold for onnxruntime's own library too."""
+"""libonnxruntime.so: the checks of tests/dropin/function_table_test.cc must hold for onnxruntime's own library too."""
 
 import ctypes
 import importlib.util

@@ -1,4 +1,4 @@
-"""Loop states that grow by Concat, along any axis, and what reads them."""
+"""Loop states that grow by Concat, along any axis, and their readers."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]> '
 
-# Attention over a cache of keys and values. `keys`: what an iteration appends and to what; `kt`: keys as columns.
+# Attention over a cache of keys and values. `keys`: the values that an iteration appends, and the state; `kt`: keys as
+# columns.
 LAYOUTS = {
-    # Positions in front of what a head has of each; keys are transposed when they are read.
+    # Positions in front of heads; keys are transposed when they are read.
     "rows": {
         "cache": "float[2,3,k,8]",
         "k": "k",
@@ -59,8 +60,8 @@ def decoder(layout: str, extra: str = "") -> bytes:
     return text.encode()
 
 
-# Every iteration feeds what it rounds, values of about 1, to all the iterations behind it: up to 300 of them. The reference interpreter and numpy sum in
-# other orders than wide vectors; 1.3e-5 has been seen.
+# Every iteration rounds its values, of about 1, and passes them to all later iterations: up to 300 of them. The
+# reference interpreter and numpy sum in other orders than wide vectors; 1.3e-5 was measured.
 FED_BACK = 5e-5
 
 
@@ -168,7 +169,7 @@ def test_sizes_that_do_not_fit_are_errors():
 
 
 def test_each_iteration_costs_as_much_as_its_reading():
-    """Appending copies nothing: what a run asks for does not grow with the number of iterations."""
+    """Appending copies nothing: the memory that a run allocates does not grow with the number of iterations."""
     model, counts = session(decoder("rows")), []
     for iterations in (100, 1600):
         model.run(None, feed("rows", iterations))

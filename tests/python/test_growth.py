@@ -1,4 +1,4 @@
-"""Models of thousands of nodes of kinds that only small tests have otherwise: results are what numpy says."""
+"""Models of thousands of nodes, of kinds that otherwise only small tests have: the results are numpy's."""
 
 import pathlib
 import sys

@@ -54,7 +54,7 @@ def integers(*values):
 
 
 class Draw:
-    """Texts of attributes and values of inputs: most of them small, some at the ends of what can be said."""
+    """Texts of attributes and values of inputs: most of them small, some at the ends of the range."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)

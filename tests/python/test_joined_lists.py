@@ -1,5 +1,6 @@
-"""Lists to which a loop only appends and that are joined behind it, which become tensors that grow: what they give is
-what the reference interpreter gives, which makes the lists."""
+"""Lists to which a loop only appends and that are joined behind it become tensors that grow: the results are those of
+the reference interpreter, which makes the lists.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 
-# The piece of an iteration, which v (n elements) is made of, its type, and what the list becomes.
+# The piece of an iteration, made of v (n elements), its type, and the joined list.
 LISTS = {
     "lines": ("p = Mul(v, v)", "float[a]", "y = ConcatFromSequence <axis = 0> (list)"),
     "from the end": ("p = Neg(v)", "float[a]", "y = ConcatFromSequence <axis = -1> (list)"),

@@ -50,7 +50,7 @@ def interrupt(*_):
 
 
 class Calls:
-    """What the operator counts, and what it does in the call that ends the run."""
+    """The operator's counts, and its action in the call that ends the run."""
 
     count = 0
     stop = staticmethod(lambda: None)

@@ -1,4 +1,4 @@
-"""Loading and planning under limits: what is folded, time, memory, cancelling, Ctrl-C, small stacks."""
+"""Loading and planning under limits: folding, time, memory, cancelling, Ctrl-C, small stacks."""
 
 import copy
 import os

@@ -1,4 +1,4 @@
-"""Loops that are rewritten give what the reference interpreter gives, in every tier, and explain says what was done to them."""
+"""Loops that are rewritten give what the reference interpreter gives, in every tier, and explain reports the changes."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def model(signature, nodes):
 
 
 def changes(text, **entries):
-    """(what was done, to which operator) in all loops."""
+    """(change, operator) in all loops."""
     loops = session(text, jit="off", **entries).explain(json=True)["loops"]
     return {(entry["change"], entry["op"]) for loop in loops for entry in loop["rewrites"]}
 
@@ -216,7 +216,7 @@ def test_a_while_loop_with_known_numbers_needs_no_guard():
     assert [loop["op"] for loop in loops] == ["Scan"] and loops[0]["states"] == 1
 
 
-# --- what only scan outputs need
+# --- nodes that only scan outputs need
 
 PROJECTION = """
   h, y = Scan <num_scan_inputs = 1, scan_input_directions = [{back}], scan_output_directions = [{back}],
@@ -445,7 +445,7 @@ def test_other_recurrences_stay_loops():
 # --- branches that become selects
 
 BRANCHES = {
-    # both branches, what is carried and picked from, whether both may run
+    # both branches, the state and the values to pick from, whether both may run
     "two results": ("p = Add(s, e) q = Mul(s, e)", "p = Sub(s, e) q = Neg(e)", True),
     "a constant divisor": ("p = Div(s, three) q = Mod(e, three)", "p = Sub(s, e) q = Neg(e)", True),
     "a divisor that may be zero": ("p = Div(s, e) q = Add(s, e)", "p = Sub(s, e) q = Neg(e)", False),
@@ -476,7 +476,7 @@ def test_only_branches_that_cannot_fail_become_selects(name, nested):
     x = np.random.default_rng(5).integers(1, 9, shape)
     x[..., 2, :] = 0
     n = np.zeros(shape[:-1], np.int64)
-    n[..., 3:5] = 3 if selects or "divisor" in name else 0  # what could fail does not run, or does not fail
+    n[..., 3:5] = 3 if selects or "divisor" in name else 0  # nodes that could fail do not run, or do not fail
     inputs = {"h0": np.arange(4), "x": x, "n": n}
     check(text, inputs)
     assert (("selected", "If") in changes(text)) == selects

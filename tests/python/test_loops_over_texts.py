@@ -7,7 +7,7 @@ import treadle
 HEAD = '<ir_version: 10, opset_import: ["" : 22]>'
 WORDS = ["", "a", "no", "fifteen letters", "sixteen letters.", "a word that is longer than what fits in place", "äöü"]
 
-# What an iteration makes of the words w (one) and v (as many as the iteration's number, modulo 4).
+# The results of an iteration from the words w (one) and v (as many as the iteration's number, modulo 4).
 NODES = {
     "Gather": "y = Gather <axis = 0> (table, v)",
     "Gather of rows": "y = Gather <axis = 0> (pairs, v)",
@@ -42,7 +42,7 @@ def run(data: bytes, feeds: dict, tier: str = "program") -> list:
     options.add_session_config_entry("treadle.jit", "off")
     session = treadle.InferenceSession(data, options)
     session.run(None, feeds)
-    return session.run(None, feeds)  # with what the first run has left behind
+    return session.run(None, feeds)  # with the memory of the first run
 
 
 def quoted(texts: list[str]) -> str:
@@ -89,7 +89,7 @@ def test_texts_of_an_iteration(name):
     assert_same(run(data, {"at": at}), run(data, {"at": at}, "reference"))
 
 
-# The states s and t (one text each) and u (any number of them), and what an iteration gives, o.
+# The states s and t (one text each) and u (any number of them), and the iteration's result, o.
 STATES = {
     "made anew": "s2 = StringConcat(w, word)  t2 = StringConcat(s, w)  u2 = Gather <axis = 0> (table, v)",
     "change places": "s2 = Identity(t)  t2 = StringConcat(w, s)  u2 = Identity(u)",

@@ -1,4 +1,4 @@
-"""What a run may take: texts, states that grow, what kernels work in, and what the machine has."""
+"""Limits of a run's memory: texts, states that grow, memory of kernels, and the machine's memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def growing(element: str, width: int, axis: int) -> str:
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_state_that_grows_reaches_its_limit_and_fails_there(axis):
-    """Near the limit it takes what is left in a few steps, not a copy of everything in each iteration."""
+    """Near the limit, the state takes the remaining memory in a few steps, without a copy of everything in each
+    iteration.
+    """
     width = 64
     x = np.ones((1, width) if axis == 0 else (width, 1), np.float32)
     limit = 8 << 20
@@ -126,7 +128,7 @@ def test_without_a_limit_the_machine_is_one():
 
 
 def test_memory_of_a_run_stays_below_its_limit():
-    """What the process takes, not what is counted."""
+    """Measures the process's memory, not the counted bytes."""
     text = """g (float[N] x) => (y) { n = Constant<value_int=1000000>() y = Loop(n, , x) <body = b
       (int64 i, bool c, float[P] s) => (bool d, float[Q] o) { d = Identity(c) o = Concat<axis=0>(s, s) }> }"""
     doubling = session(text)

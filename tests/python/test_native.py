@@ -1,4 +1,4 @@
-"""Loops as native code: what they give is what the program tier gives, to the last bit."""
+"""Loops as native code: their results are those of the program tier, to the last bit."""
 
 import os
 import pathlib
@@ -226,7 +226,7 @@ def test_errors_name_the_same_place():
 
 
 FAILING = {
-    # the body, what its error says behind the iteration
+    # the body, and its error behind the iteration
     "in a branch": (
         """late = Greater(i, two)
         y = If (late) <then_branch = t () => (float p) { p = Gather(x, i) }, else_branch = e () => (float q) { q = Identity(s) }>
@@ -305,7 +305,7 @@ def nest(depth, iterations):
     return f"{head} g (float s) => (float out) {{ {constants} {body} }}"
 
 
-# A Scan in a Loop; what its iterations take, the Scan takes.
+# A Scan in a Loop; the iterations of the Loop take their time in the Scan.
 SCAN_IN_LOOP = """<ir_version: 10, opset_import: ["" : 22]>
 g (int64 m, float[16,8] e, float[8,8] w, float[8] a) => (float[8] last) {
   yes = Constant <value = bool {1}> ()
@@ -330,7 +330,7 @@ def scan_in_loop_feeds():
     return {"m": np.int64(5), "e": e, "w": w, "a": a}
 
 
-# How often it runs follows from what the plan expects of native code: about 10 ms of work here.
+# The number of runs follows from the gain that the plan expects of native code: about 10 ms of work here.
 @pytest.mark.parametrize(
     ("text", "feeds", "runs"),
     (

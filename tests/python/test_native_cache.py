@@ -25,7 +25,7 @@ g (int64 iterations, float[8] x) => (float[8] y) {
 FEEDS = {"iterations": np.int64(9), "x": np.linspace(-2, 2, 8, dtype=np.float32)}
 NOWHERE = "/nowhere/libtreadle_jit.so"
 
-# Prints loops compiled, loops from the cache, why not, what is wrong with the cache, and the result.
+# Prints loops compiled, loops from the cache, the reason against native code, the fault of the cache, and the result.
 SCRIPT = f"""
 import json, sys
 import numpy as np, treadle
@@ -56,7 +56,7 @@ def start(script=SCRIPT, **env):
 
 
 def finish(process, expected):
-    """Loops compiled, loops from the cache, why not, what is wrong with the cache."""
+    """Loops compiled, loops from the cache, the reason against native code, the fault of the cache."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     *facts, result = json.loads(out)
@@ -229,7 +229,7 @@ def test_many_processes_at_once(tmp_path, expected):
 
 
 def test_no_memory_to_compile(expected):
-    """Whatever is left of the address space: the result is right, and where nothing was compiled it is said why."""
+    """With any rest of the address space, the result is right, and if nothing was compiled, the reason is given."""
     limit = """
 import resource, treadle
 def size():

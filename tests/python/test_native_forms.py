@@ -91,7 +91,7 @@ def test_long_steps_as_functions(op):
 
 
 def test_a_division_that_fails_among_tiles():
-    """What can fail is written where it stands, never as a function, and names the same place."""
+    """A node that can fail is written in place, never as a function, and names the same place."""
     width = 150
     steps = "\n".join(f"a{i} = Add ({'x' if i == 0 else f'd{i - 1}'}, s)  d{i} = Div (a{i}, z)" for i in range(40))
     text = f"""<ir_version: 10, opset_import: ["" : 22]>
@@ -145,7 +145,7 @@ def test_broadcast_operands_in_tiles():
 
 
 def test_long_states_in_blocks():
-    """A loop whose iterations are elementwise over long states, with more steps than blocks of four vectors could hold."""
+    """A loop whose iterations are elementwise over long states, with more steps than strips of four vectors could hold."""
     steps = "\n".join(f"a{i} = Mul ({'x' if i == 0 else f'b{i - 1}'}, k)  b{i} = Tanh (a{i})" for i in range(60))
     text = f"""<ir_version: 10, opset_import: ["" : 22]>
     g (int64 n, float[1003] x0) => (float[1003] last) {{

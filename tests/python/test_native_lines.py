@@ -1,5 +1,6 @@
-"""What loops make and reduce at once, and what they read from where it comes from (shifted, in strides, from behind a
-border): the bits of native code are those of the program tier, and the values those of numpy."""
+"""Values that loops make and reduce at once, and operands that they read in place (shifted, in strides, from behind a
+border): native code gives the bits of the program tier and the values of numpy.
+"""
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_two_sums_of_one_group():
 
 
 def test_a_softmax_by_hand():
-    """What is reduced is needed again once the sum is known."""
+    """The reduced values are needed again once the sum is known."""
     inputs = [("x", "float", (30, 70))]
     given = feeds(inputs, plain=True)
     body = """axes = Constant <value = int64[1] {1}> ()

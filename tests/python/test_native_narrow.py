@@ -119,7 +119,7 @@ def test_operators_of_narrow_floats(kind, count):
 def numbers_of(source, shape):
     if source in INTEGERS or source in ("int32", "int64", "uint32", "uint64"):
         return any_integer(INTEGERS.get(source) or WIDE[source], shape, 3)
-    if source == "double":  # on both sides of what lies between two numbers of float16
+    if source == "double":  # on both sides of a midpoint between float16 numbers
         near = 1 + np.array([0, 2**-11, 2**-40, 2**-12])[:, None]
         return floats_for("float16", shape, 4).astype(np.float64) * near
     return interesting(np.bool_, shape, 3) if source == "bool" else floats_for(source, shape, 3)
@@ -216,7 +216,7 @@ def test_reductions_and_extremes(kind, count):
 
 @pytest.mark.parametrize("to", [10, 11])
 def test_a_zero_that_is_converted_keeps_its_sign(to):
-    """Two choices by one comparison of what a conversion has made."""
+    """Two selections by one comparison of a conversion's result."""
     body = f"c = Cast <to = {to}> (x)  r = Relu (c)  g = LeakyRelu (c)  f = Cast <to = 1> (r)  q = Cast <to = 1> (g)  e = Exp (q)\n y = Mul (f, e)"
     for count in (1, 8, 16):
         x = np.where(np.arange(3 * count).reshape(3, count) % 3, -0.0, -2).astype(np.float32)

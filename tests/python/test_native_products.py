@@ -18,7 +18,7 @@ def weights(dtype, shape, seed=7):
 
 
 def loop(dtype, k, n, product, shape, constant):
-    """States and rows of k elements; the product has n, of which the state takes what it needs."""
+    """States and rows of k elements; the product has n, of which the state takes as many as it has."""
     t = f"{dtype}[1,{k}]"
     matrix = f"{dtype}[{shape[0]},{shape[1]}]"
     given = f"<{matrix} w = {{{weights(dtype, shape)}}}>" if constant else ""

@@ -1,4 +1,4 @@
-"""What is asked for has an effect, or is refused, or is said once to have none."""
+"""Every request has an effect, or is refused, or gets one warning that it has none."""
 
 import json
 import os
@@ -158,13 +158,13 @@ def test_run_options_without_effect_say_so_once():
     (message,) = said(lambda: setattr(run, "log_severity_level", 1))
     assert "RunOptions.log_severity_level" in message
     (message,) = said(lambda: run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0"))
-    assert "memory.enable_memory_arena_shrinkage" in message  # how much memory is held can be seen
+    assert "memory.enable_memory_arena_shrinkage" in message  # memory use can be observed
     assert said(lambda: run.add_run_config_entry("disable_synchronize_execution_providers", "1")) == []
     assert run.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
 
 
 def test_programs_that_onnxruntime_runs_quietly_are_quiet():
-    """What published packages set: memory, threads, and how threads wait."""
+    """Settings of published packages: memory, threads, and how threads wait."""
 
     def program():
         options = treadle.SessionOptions()

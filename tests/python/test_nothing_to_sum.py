@@ -47,7 +47,7 @@ def session(model: bytes, options: dict):
 
 
 def dirty(text: str, element: str, n: int, m: int, options: dict) -> str:
-    """What is not zero in the result."""
+    """The elements of the result that are not zero."""
     made = session(treadle.parse_model(f"{HEAD} {text.replace('T[', element + '[')}"), options)
     sizes = {"N": n, "K": 0, "M": m}
     shapes = {i.name: [sizes.get(d, d) for d in i.shape] for i in made.get_inputs()}

@@ -21,7 +21,7 @@ HELPERS = ("session", "raised", "named_value", "matrix_model", "found")
 
 @functools.cache
 def problems(package: str) -> dict[str, str]:
-    """What each function met in a process where onnxruntime is that package."""
+    """The error of each function in a process where onnxruntime is that package."""
     alias = ["-m", "treadle.as_onnxruntime"] if package == "treadle" else []
     folders = [str(pathlib.Path(treadle.__file__).parent.parent), str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}

@@ -1,4 +1,6 @@
-"""One place states the release of onnxruntime whose names are offered (dropin/version.h). What cannot read it agrees."""
+"""One place states the release of onnxruntime whose names are offered (dropin/version.h). Files that cannot include it
+agree with it.
+"""
 
 import ctypes
 import importlib.metadata

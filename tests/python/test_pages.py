@@ -66,7 +66,7 @@ g (float[1,2,T] x) => (float[1,2,T] y) <float[2] zero = {0, 0}, float[2,2] w = {
   y = Unsqueeze (out, first)
 }"""
 
-# What looks back at the sample before, in any number of signals.
+# A node that looks back at the sample before, in any number of signals.
 BATCHED = """<ir_version: 10, opset_import: ["" : 22]>
 g (float[N,2,T] x) => (float[N,2,T] y) <float[2,2,2] w = {1, 0.5, 0.25, 1, -1, 2, 0.5, 1}> {
   y = Conv <pads = [1, 0]> (x, w)
@@ -99,7 +99,7 @@ def backend_case(folder):
 
 
 def names_for(page, number):
-    """What block `number` of the page finds that its text takes for granted."""
+    """The names and values that block `number` of the page expects to exist."""
     if page in ("index.md", "choose-a-stream.md"):
         return {"session": recurrent_session(), "x": signal(), "np": np}
     if page == "README.md":
@@ -218,7 +218,7 @@ def run_python(text, what, names):
 
 
 def run_commands(text):
-    """What the commands of a block print, errors included."""
+    """The output of a block's commands, errors included."""
     search = f"{BIN}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**clean_environment(), "PATH": search, "TREADLE_JIT_CACHE": "off", "CHECKOUT": str(ROOT)}
     printed = ""
@@ -242,7 +242,7 @@ def run_commands(text):
 
 
 def packages_of(page):
-    """What the page installs besides treadle."""
+    """The packages, besides treadle, that the page installs."""
     return re.findall(r"^pip install (?![.]|.*treadle)(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
@@ -261,7 +261,7 @@ def installed(page, tmp_path_factory, monkeypatch):
 
 
 def is_the_same_picture(one, other):
-    """Drawings whose numbers differ by less than what can be seen: instruction sets round differently."""
+    """Drawings whose numbers differ by less than can be seen: instruction sets round differently."""
     number = re.compile(r"-?\d+\.\d+")
     without_pixels = [re.sub(r"base64,[^\"]*", "", text) for text in (one, other)]
     if number.sub("", without_pixels[0]) != number.sub("", without_pixels[1]):

@@ -1,5 +1,6 @@
-"""Loops that run at the same time, block of iterations by block of iterations: stacked layers, directions, and what stands
-between them. Whatever the number of threads, results are those of one."""
+"""Loops that run at the same time, block of iterations by block of iterations: stacked layers, directions, and the
+nodes between them. With any number of threads, the results are those of one.
+"""
 
 import threading
 import time
@@ -150,7 +151,7 @@ N, T = 64, 200
 
 
 def scans(divisor="int32[200] d"):
-    """Two Scans, the second of what the first emits; the first can fail on its data, the second as well."""
+    """Two Scans; the second reads the first one's rows. The first can fail on its data, and so can the second."""
     return f"""{HEAD}
     g (float[{N}] h0, float[{T},{N}] x, int32[{T},{N}] a, {divisor}, float[{N},{N}] r)
       => (float[{N}] last1, float[{N}] last2, float[{T},{N}] z, int32[{T},{N}] b) {{

@@ -1,4 +1,4 @@
-"""Who is told how far a run is: a function, or tqdm's bar."""
+"""The receivers of a run's progress: a function, or tqdm's bar."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ class Enough(Exception):
 
 
 class Told:
-    """Remembers what it was told; raises at call number `last`."""
+    """Remembers all reports; raises at call number `last`."""
 
     def __init__(self, last=None):
         self.calls = []

@@ -11,7 +11,7 @@ OPSETS = {"": 21, "com.microsoft": 1}
 
 
 def encode(op: str, inputs: list, types: list, domain: str, opsets: dict, **attributes) -> tuple[bytes, dict]:
-    """A model of one node, and what it is fed; None among `inputs` is left out."""
+    """A model of one node, and its feeds; None among `inputs` is left out."""
     fed = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     results = ["y", "z"][: len(types)]
@@ -27,13 +27,13 @@ def encode(op: str, inputs: list, types: list, domain: str, opsets: dict, **attr
 
 
 def alone(op: str, inputs: list, kind: type, **attributes) -> np.ndarray:
-    """What treadle makes of one node of com.microsoft."""
+    """treadle's results for one node of com.microsoft."""
     model, fed = encode(op, inputs, [kind], "com.microsoft", OPSETS, **attributes)
     return treadle.InferenceSession(model).run(None, fed)[0]
 
 
 def both(op: str, inputs: list, types: list, domain: str, opsets: dict, **attributes) -> list[np.ndarray]:
-    """What onnxruntime makes of one node, then what treadle does."""
+    """onnxruntime's results for one node, then treadle's."""
     model, fed = encode(op, inputs, types, domain, opsets, **attributes)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

@@ -1,4 +1,4 @@
-"""What happens around the kernels of a run: threads, memory, plans, limits."""
+"""Beside the kernels of a run: threads, memory, plans, limits."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_session_works_after_a_fork():
     "LD_PRELOAD" in os.environ, reason="a sanitizer's own locks may be held by another thread at the fork"
 )
 def test_forks_while_other_threads_run():
-    """The child makes threads of its own, whatever the parent's were doing; streams go on from where they were."""
+    """The child makes threads of its own, independent of the state of the parent's; streams go on from where they were."""
     proto = model([node("MatMul", ["x", "y"], ["z"])], [value(n, shape=["n", "n"]) for n in "xy"], [value("z")])
     matrix = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32)
     feed = {"x": matrix, "y": matrix}

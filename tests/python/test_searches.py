@@ -25,7 +25,7 @@ def own(model: bytes, feeds: dict, **entries) -> list[np.ndarray]:
 
 
 class Draw:
-    """A random search: `feeds` and `attributes` with about half of what there is to choose."""
+    """A random search: `feeds` and `attributes` with about half of all options."""
 
     def __init__(self, seed: int):
         self.random = np.random.default_rng(seed)
@@ -370,7 +370,7 @@ def test_operands_that_do_not_fit(op, feeds, attributes, message):
     ],
 )
 def test_decoders_that_make_other_logits(op, shape, message):
-    """Sizes that only the run finds; whatever they are, no kernel may read beyond what is there."""
+    """Sizes that are only known in the run; for any of them, no kernel may read beyond its operands."""
     ids = np.int32([[3, 4, 5], [1, 6, 7]])
     decoder = decoder_only(1, 30)
     beams = 2 if op == "BeamSearch" else 1

@@ -1,4 +1,4 @@
-"""Sequences behind a server: any interleaving of steps gives each stream what it gives alone."""
+"""Sequences behind a server: any interleaving of steps gives each stream its results alone."""
 
 import logging
 import os
@@ -87,7 +87,7 @@ def whole():
 
 
 class Alone:
-    """What sequences mean, said in the simplest way: a stream for each id, one step after the other."""
+    """The meaning of sequences in the simplest form: a stream for each id, one step after the other."""
 
     def __init__(self, kind):
         self.kind, self.live, self.taken = kind, {}, 0
@@ -176,7 +176,7 @@ def spoiled(kind, chunk, bad):
 
 
 def draw(kind, rng, snapshots):
-    """A step, and what is wrong with it."""
+    """A step, and its fault."""
     bad = str(rng.choice(["type", "rank", "data", "snapshot"])) if rng.random() < 0.15 else ""
     start = bool(rng.random() < 0.4)
     sequence = IDS[rng.integers(len(IDS))] if rng.random() < 0.95 else 0
@@ -219,7 +219,7 @@ def play(kind, rng):
                 [answer] = server.step([Step(sequence, chunk, start=True, state=state)])
                 wanted = alone.step(Step(sequence, chunk), "", now)
                 compare(answer, wanted)
-                if isinstance(wanted, type):  # a sample that fails has waited: the stream has not come over
+                if isinstance(wanted, type):  # a failed sample waits: the stream did not come over
                     del alone.live[sequence]
         if rng.random() < 0.1:
             gone = IDS[rng.integers(len(IDS))]
@@ -274,7 +274,7 @@ def test_error_texts(whole):
     )
     failed = one(server, 7, {"x": np.zeros((1, 3), np.int64)})
     assert isinstance(failed, BadStep) and isinstance(failed.__cause__, treadle.RuntimeException)
-    assert one(server, 7, ones(1, 3)).outputs[0].tolist() == [[2 * 3 * 5040]]  # as if nothing had been
+    assert one(server, 7, ones(1, 3)).outputs[0].tolist() == [[2 * 3 * 5040]]  # as if nothing had happened
 
 
 @pytest.mark.parametrize("sequence", [-1, 2**64, True, 1.5, b"a", "x" * 129, "é" * 65, ("a",), {}, None])

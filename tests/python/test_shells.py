@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def bash(line):
-    """What bash offers for the last word."""
+    """The words that bash offers for the last word."""
     words = line.split(" ")
     script = f"""
         source script.bash
@@ -69,7 +69,7 @@ def fish(line):
 
 
 def zsh(line):
-    """What an interactive zsh lists for the last word."""
+    """The words that an interactive zsh lists for the last word."""
     process, terminal = pty.fork()
     if process == 0:
         os.environ.update(PS1="READY ", TERM="dumb", COLUMNS="200", ZDOTDIR=os.getcwd())
@@ -77,7 +77,7 @@ def zsh(line):
     text = ""
 
     def expect(pattern, seconds=30):
-        """What has come by then."""
+        """The output so far."""
         nonlocal text
         deadline = time.monotonic() + seconds
         while not re.search(pattern, text) and time.monotonic() < deadline:
@@ -147,7 +147,7 @@ def test_other_shells_complete_values_after_an_equals_sign(folder):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """Where the tool has written all that describes it."""
+    """The folder of the tool's manual pages and completions."""
     folder = tmp_path_factory.mktemp("prefix")
     tool("describe", folder, SOURCE_DATE_EPOCH="1700000000")
     return folder / "share"

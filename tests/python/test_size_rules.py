@@ -15,7 +15,7 @@ DRAWS = 40
 
 @dataclasses.dataclass
 class Drawn:
-    """A node over x and over lists of integers, which are constants or what an iteration is given."""
+    """A node over x and over lists of integers, which are constants or given to an iteration."""
 
     op: str
     sizes: tuple  # of x
@@ -147,7 +147,7 @@ def summed(x, d: Drawn) -> list:
     return [x.max(tuple(d.lists[1]), keepdims=bool(d.attributes["keepdims"]))]
 
 
-# How a node is drawn, and what numpy makes of it.
+# How a node is drawn, and numpy's result.
 RULES = {
     "slice": (drawn_slice, sliced),
     "reshape": (drawn_reshape, reshaped),
@@ -168,7 +168,7 @@ def drawn(rule: str) -> list:
 
 
 def expected(rule: str, x, d: Drawn) -> list | None:
-    """What numpy makes; None where the node is wrong for x."""
+    """numpy's result; None if the node is invalid for x."""
     try:
         return RULES[rule][1](x, d)
     except (ValueError, IndexError):
@@ -293,7 +293,7 @@ def again(rng, rule: str, d: Drawn) -> Drawn:
 
 
 def iterations(rng, rule: str, d: Drawn) -> list:
-    """Nodes like `d` of which numpy knows what they make."""
+    """Nodes like `d` whose results numpy knows."""
     found = [d] if expected(rule, values(d.sizes), d) is not None else []
     for _ in range(1000):
         if len(found) == ITERATIONS:
@@ -338,7 +338,9 @@ def loop_model(rule: str, d: Drawn) -> bytes:
 @pytest.mark.parametrize("jit", ["off", "always"])
 @pytest.mark.parametrize("rule", RULES)
 def test_iterations(rule, jit):
-    """Dynamic kernels and native code: results are those of numpy, twice, since a run finds what the last one left."""
+    """Dynamic kernels and native code give numpy's results; twice, because a run starts with the memory of the one
+    before.
+    """
     rng = np.random.default_rng(3)
     options = treadle.SessionOptions()
     options.intra_op_num_threads = 1

@@ -7,7 +7,7 @@ import treadle
 
 X = "float[1,1,4,4] x"
 W = "float[1,1,3,3] w"
-WINDOWS = {  # operators with pads, and what else they are given
+WINDOWS = {  # operators with pads, and their other inputs
     "AveragePool": ("kernel_shape = [3,3], ", "(x)", X),
     "Conv": ("", "(x, w)", f"{X}, {W}"),
     "ConvInteger": ("", "(x, w)", "uint8[1,1,4,4] x, uint8[1,1,3,3] w"),
@@ -175,7 +175,7 @@ BROKEN = [
     ),
 ]
 
-# What a document forbids, or seems to, and everybody runs.
+# Models that a document forbids, or seems to, and that all engines run.
 ALLOWED = [
     (9, "r = Scan <num_scan_inputs=1, scan_input_axes=[-2], body = b (float[2] a) => (float[2] c) {c = Neg (a)}> (x)", "float[3,2] x"),
     (22, 'r = MaxPool <kernel_shape=[3,3], auto_pad="VALID", pads=[1,1,1,1]> (x)', X),

@@ -107,8 +107,8 @@ def test_every_recipe_is_of_an_operator():
 @pytest.mark.skipif(not os.environ.get("TREADLE_TEST_LONG"), reason="looks at time: with TREADLE_TEST_LONG")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case])
 def test_stops(name):
-    # What holds the machine up meanwhile (another guest of its host, say) counts as time of the processor, too: a stop is
-    # late when it is late each time.
+    # Another load of the machine (another guest of its host, say) counts as time of the processor, too: a stop is late
+    # if it is late each time.
     for attempt in reversed(range(TRIES)):
         try:
             check_stops(name)

@@ -1,4 +1,4 @@
-"""Streams and pools as context managers, pushes of an array alone, and what they say of themselves."""
+"""Streams and pools as context managers, pushes of an array alone, and their texts."""
 
 import gc
 import inspect

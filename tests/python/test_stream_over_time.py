@@ -1,4 +1,4 @@
-"""Streams over time: what the pushes and the flush give is what one run over the whole signal gives."""
+"""Streams over time: the results of the pushes and the flush are those of one run over the whole signal."""
 
 import models
 import numpy as np

@@ -1,4 +1,4 @@
-"""Streams that run together give what each gives on its own."""
+"""Streams that run together give the results of each alone."""
 
 import os
 
@@ -86,7 +86,7 @@ def test_64_streams_join_and_leave_at_random():
 
 
 class Script:
-    """What callers may do with a pool, drawn at random, beside streams of their own that get the same samples."""
+    """A caller's random use of a pool, beside separate streams that get the same samples."""
 
     def __init__(self, rng, model, roles, shape, time, batch, results):
         self.rng, self.shape, self.time, self.batch, self.results = rng, shape, time, batch, results
@@ -213,7 +213,7 @@ def lstm_model():
 
 
 def step_model():
-    """One step of a recurrence: what is carried is an input and an output."""
+    """One step of a recurrence: the state is an input and an output."""
     return models.model(
         [
             node("Concat", ["x", "h"], ["xh"], axis=1),
@@ -228,7 +228,7 @@ def step_model():
 
 
 def cache_model():
-    """A step that looks back at all that came before: the state grows with each."""
+    """A step that looks back at all earlier steps: the state grows with each."""
     return models.model(
         [
             node("Unsqueeze", ["x", "one"], ["row"]),
@@ -362,7 +362,7 @@ def test_windows_with_a_declared_pair():
     assert pool.why_single == ""
 
     class One:
-        """The one output as a list, as of several."""
+        """The one output as a list, as for several."""
 
         def __init__(self):
             self.stream = session.stream(**roles)
@@ -554,7 +554,7 @@ def test_room_names_and_errors():
     with pytest.raises(treadle.InvalidArgument):
         pool.leave("third")
     assert "third" not in pool
-    # What failed has changed nothing.
+    # The failed push has changed nothing.
     alone = session.stream(time={"x": 2})
     alone.push(x=x)
     np.testing.assert_allclose(pool.push({"left": x})["left"][0], alone.push(x=x)[0], atol=1e-6)

@@ -80,7 +80,7 @@ def snapshot_of(kind: str) -> bytes:
     return stream.save()
 
 
-# --- What differs is refused
+# --- Different streams are refused
 
 
 def graphs(model: onnx.ModelProto) -> list:
@@ -117,7 +117,7 @@ def changed_tensor(tensor: TensorProto) -> TensorProto:
 
 
 def variants(model: onnx.ModelProto):
-    """(what was changed, the model) for each single change of an operator, an attribute, an order, a constant, a type."""
+    """(change, model) for each single change of an operator, an attribute, an order, a constant, a type."""
 
     def places():
         other = copy.deepcopy(model)
@@ -229,7 +229,7 @@ def test_a_snapshot_of_an_earlier_format_says_so():
         stream.load(b"nonsense")
 
 
-# --- What is the same is taken
+# --- Equal streams are accepted
 
 
 def renamed(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -19,8 +19,9 @@ TYPES = {FLOAT: F, INT64: np.int64, BOOL: np.bool_}
 @dataclasses.dataclass
 class State:
     """`kind`: "window" drops along `axis` as much as comes, "append" drops nothing, "mix" is a recurrence of plain
-    operators, "gru" and "lstm" are operators (the state that follows an "lstm" is its cell), "count" counts,
-    "kept" is handed on."""
+    operators, "gru" and "lstm" are operators (the state that follows an "lstm" is its cell), "count" counts, "kept" is
+    handed on.
+    """
 
     before: str
     after: str

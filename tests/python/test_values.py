@@ -101,7 +101,7 @@ def test_optionals_are_none_or_the_value():
 
 def test_dlpack_from_another_package():
     class Foreign:
-        """Has nothing but DLPack, as a tensor of torch or jax seen from outside."""
+        """Has only DLPack, like a tensor of torch or jax seen from outside."""
 
         def __init__(self, array):
             self.array = array

@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
-COUNT = 1 << 18  # elements: more than what is read at once
+COUNT = 1 << 18  # elements: more than are read at once
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 WEIGHTS = np.arange(COUNT, dtype=np.float32)
 FEEDS = {"x": np.zeros(1, np.float32)}

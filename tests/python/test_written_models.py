@@ -224,12 +224,12 @@ FUSED = {
     "permuted_twice": ("g (float[2,3,4] x) => (float[4,2,3] y) { a = Transpose <perm = [0,2,1]> (x)"
                        " y = Transpose <perm = [1,0,2]> (a) }", {}, "Transpose"),
 }  # fmt: skip
-# What onnxruntime leaves as it is.
+# Models that onnxruntime leaves as they are.
 ALSO = {
     "whole_slice": ("g (float[N,3] x) => (float[N,3] y) { a = Slice (x, s, e, ax, st) y = Relu (a) }",
                     {"s": whole(0), "e": whole(2**63 - 1), "ax": whole(0), "st": whole(1)}, "Relu"),
 }  # fmt: skip
-# What must not be fused: numbers that are no channels', results that others read, sizes that would grow.
+# Nodes that must not be fused: numbers that are not one per channel, results with other readers, sizes that would grow.
 KEPT = {
     "rows_added": (f"{IMAGE} {{ a = Conv (x, w) y = Add (a, b) }}", {**W, "b": floats(6, 1)}, "Conv Add"),
     "read_twice": (

@@ -1,4 +1,4 @@
-"""What tests of servers compare by."""
+"""Comparisons for the tests of servers."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def close(found, expected):
 
 
 def refusal(call, *arguments, **options) -> str:
-    """What the server says of a request that it refuses."""
+    """The server's message about a request that it refuses."""
     from triton_client import Error
 
     with pytest.raises(Error) as found:

@@ -1,4 +1,4 @@
-"""What the tests of Triton share. Files here import each other by their plain names."""
+"""Common parts of the tests of Triton. Files here import each other by their plain names."""
 
 import pathlib
 import sys

@@ -30,7 +30,7 @@ def interpreter(name):
 
 
 def run(python, program, folder, *arguments, check=True):
-    """What a program prints; workers that an engine starts are of the same environment."""
+    """The output of a program; workers that an engine starts are of the same environment."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(ROOT / "build" / "python"), "RAY_USAGE_STATS_ENABLED": "0", "DO_NOT_TRACK": "1"}
     env |= {"PYSPARK_PYTHON": str(python), "PATH": f"{pathlib.Path(python).parent}:{env['PATH']}"}

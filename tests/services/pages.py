@@ -1,4 +1,4 @@
-"""Programs of a page, each named by the first line of its block, and what the page says that they print."""
+"""Programs of a page, each named by the first line of its block, and the output that the page shows."""
 
 import re
 
@@ -8,7 +8,7 @@ BLOCK = re.compile(r"^```(python|output)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def programs(page):
-    """Each program's text and what it prints (None where the page does not say), by its name, for a page of docs/howto."""
+    """Each program's text and its output (None if the page shows none), by its name, for a page of docs/howto."""
     found = {}
     for kind, text in BLOCK.findall((ROOT / "docs" / "howto" / page).read_text(encoding="utf-8")):
         if kind == "python":

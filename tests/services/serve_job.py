@@ -36,7 +36,7 @@ with wave.open("recording.wav") as recording:
 
 
 def alone(blocks):
-    """What a stream of the model gives for blocks, and its end."""
+    """The results of a stream of the model for blocks, and for its end."""
     stream = treadle.InferenceSession(live.MODEL).stream(**live.ROLES)
     return np.concatenate([stream.push(block[None]).reshape(-1) for block in blocks] + [stream.flush().reshape(-1)])
 
@@ -182,7 +182,7 @@ def sockets_of_the_dead():
             while True:
                 socket.recv(timeout=60)
         except ConnectionClosed as e:
-            assert e.rcvd is None, e  # what clients call 1006
+            assert e.rcvd is None, e  # clients call this 1006
     talk_all(5)
 
 

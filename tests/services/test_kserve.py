@@ -34,6 +34,6 @@ def test_serving(check, python, tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     env.pop("PYTEST_XDIST_WORKER", None)
     command = [python, "-m", "pytest", "-q", "-rs", "--tb=short", f"--basetemp={tmp_path / 'temp'}"]
-    command += [f"--confcutdir={check.parent}", check]  # what is above needs packages of another environment
+    command += [f"--confcutdir={check.parent}", check]  # files above need packages of another environment
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]

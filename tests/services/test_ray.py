@@ -114,7 +114,7 @@ else:
     table.write_parquet(f"{CASE}-speech")
 """
 
-# What came, beside each row's own stream.
+# The results, beside each row's own stream.
 CHECK = """
 import sys
 

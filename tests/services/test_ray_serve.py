@@ -24,7 +24,7 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What serve_job.py has left."""
+    """The results of serve_job.py."""
     folder = tmp_path_factory.mktemp("serve")
     for name in ("silero_vad.onnx", "recording.wav"):
         shutil.copy(ROOT / "examples" / "vad" / name, folder)

@@ -1,6 +1,6 @@
 """The backend for Triton Inference Server: the wheel's server, models of our own, tritonclient's calls.
 
-What a sequence gives is held against a stream of treadle's that runs alone in the test.
+A sequence's results are compared with a stream of treadle's that runs alone in the test.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ def test_windows_take_chunks_of_any_length(server, caller):
         chunk = rows(step, 1, size)
         answer = caller.infer("windows", {"input": chunk}, ["output"], sequence_id=3, **flags(step, len(sizes)))
         expected = stream.push(chunk)
-        if step == len(sizes) - 1:  # what the flush brings comes with the end
+        if step == len(sizes) - 1:  # frames from the flush come with the end
             expected = np.concatenate([expected, stream.flush()])
         close(answer["output"], expected.swapaxes(0, 1))
 

@@ -1,4 +1,4 @@
-"""Models that the server loads: what is wrong with them is told, and what triton-config writes is served."""
+"""Models that the server loads: faults are reported, and the server accepts the files of triton-config."""
 
 import re
 import subprocess

@@ -22,7 +22,7 @@ def numbers(seed: int, *shape: int) -> str:
     return ",".join(repr(float(value)) for value in drawn)
 
 
-# One step: the state is a leaky sum of what came, and the output a mix of both.
+# One step: the state is a leaky sum of the inputs, and the output a mix of both.
 STEP = f"""
 step (float[B,4] x, float[B,3] h) => (float[B,2] y, float[B,3] hn)
 <float[4,3] W = {{{numbers(1, 4, 3)}}}, float[3,2] V = {{{numbers(2, 3, 2)}}}, float half = {{0.5}}>
@@ -51,7 +51,7 @@ windows (float[B,6] input, float[B,3] state, int64 sr) => (float[B,1] output, fl
 }}
 """
 
-# For a whole signal: it looks one sample ahead and sums up what came.
+# For a whole signal: it looks one sample ahead and sums up the samples.
 SIGNAL = f"""
 signal (float[B,2,T] x) => (float[B,3,T] y)
 <float[3,2,3] W = {{{numbers(5, 3, 2, 3)}}}, int64 axis = {{2}}>
@@ -88,7 +88,7 @@ texts (string[B,16] INPUT0, string[B,16] INPUT1) => (string[B,16] OUTPUT0, strin
    OUTPUT1 = Cast<to = 8>(difference)
 }
 """
-# Takes what Triton's batcher tells a model; nothing is kept.
+# Takes the inputs that Triton's batcher gives a model; keeps nothing.
 CONTROLLED = """
 controlled (int32[B,1] INPUT, int32[B,1] START, int32[B,1] READY) => (int32[B,1] OUTPUT)
 {

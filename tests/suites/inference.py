@@ -21,7 +21,7 @@ import onnx
 import treadle
 
 ROOT = pathlib.Path(__file__).parents[2]
-# What our rules know better, with the reason.
+# Facts that treadle's rules know better, with the reason.
 DIFFERENT = {
     "test_loop": "the condition of an iteration is a scalar, whatever shape the Loop's own has",
     "test_slice_with_input_shape_axes": "steps of unknown rank are not steps left out",

@@ -1,4 +1,4 @@
-"""Everything that can be streamed, in blocks: what the pushes and the flush give is what one run gives.
+"""Everything that can be streamed, in blocks: the results of the pushes and the flush are those of one run.
 
     streamed.py SHARED [--all]
 
@@ -95,7 +95,7 @@ def push_all(stream, signal, axis, sizes):
 
 
 def difference(found, expected):
-    """What is wrong; empty when nothing is."""
+    """The difference; empty if there is none."""
     if isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
         return next((wrong for a, b in zip(found, expected, strict=True) if (wrong := difference(a, b))), "")
     if not isinstance(expected, np.ndarray):
@@ -136,7 +136,7 @@ def batch_of_one(stream, feeds, names, axis):
 
 
 def try_axis(treadle, session, feeds, names, axis):
-    """None and why it cannot be streamed so, else what is wrong with it."""
+    """None and the reason why it cannot be streamed so; otherwise the difference."""
     bound = {name: x for name, x in feeds.items() if name not in names and x is not None}
     try:
         stream = session.stream(time=dict.fromkeys(names, axis), bind=bound, find_state=False)

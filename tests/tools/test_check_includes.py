@@ -1,4 +1,4 @@
-"""The map in docs/architecture.md: it is true of this tree, and the checker sees what would make it false."""
+"""The map in docs/architecture.md is true of this tree, and the checker finds violations of it."""
 
 import pathlib
 import sys

@@ -76,7 +76,7 @@ def test_a_quiet_command_is_spoken_for(capsys, monkeypatch):
 
 
 def on_a_terminal(script):
-    """What a script of Python's draws on a terminal of 80 columns."""
+    """The picture that a script of Python's draws on a terminal of 80 columns."""
     try:
         ours, theirs = pty.openpty()
     except OSError as problem:
@@ -162,7 +162,7 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
 
 
 def test_a_release_folder_lists_and_sums_all_that_is_in_it(tmp_path, monkeypatch):
-    """What makes the parts is replaced: a real one takes minutes (tests/packages)."""
+    """The builders of the parts are replaced: real ones take minutes (tests/packages)."""
 
     def written(path, data=b"x"):
         path.parent.mkdir(parents=True, exist_ok=True)

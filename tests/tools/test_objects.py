@@ -1,4 +1,4 @@
-"""No file makes a compiler slow or large: what it compiled of each file of the release build stays in bounds.
+"""No file makes a compiler slow or large: the object code of each file of the release build stays in bounds.
 
 Time and memory differ between machines and from run to run; the amount of code does not. Files of three times the bound
 took one to three minutes, and up to 3 GB.

@@ -1,4 +1,4 @@
-"""No module of the Python package imports, directly or through others, what imports it."""
+"""No module of the Python package imports, directly or through others, a module that imports it."""
 
 import ast
 import graphlib

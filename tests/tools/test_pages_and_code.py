@@ -1,4 +1,4 @@
-"""What pages and comments name exists: files, flags of programs, options and environment variables."""
+"""Names in pages and comments exist: files, flags of programs, options and environment variables."""
 
 import ast
 import pathlib
@@ -37,7 +37,7 @@ def prose(path):
 
 
 def named(pattern, paths):
-    """{what is named: where first} in pages and comments."""
+    """{name: first place} in pages and comments."""
     found = {}
     for path in paths:
         for number, line in prose(path):

@@ -1,4 +1,4 @@
-"""src/opt/pipeline.cc lists all rewrites: what declares one, calls one, or edits a graph is known here."""
+"""src/opt/pipeline.cc lists all rewrites: every file that declares one, calls one, or edits a graph is known here."""
 
 import pathlib
 import re
@@ -7,13 +7,15 @@ SRC = pathlib.Path(__file__).resolve().parents[2] / "src"
 TABLE = (SRC / "opt" / "pipeline.cc").read_text(encoding="utf-8")
 REWRITES = ("opt/passes.h", "opt/sequence_elements.h")
 
-# What edits graphs of the engine. `become` turns a node into another; a Builder makes nodes; regions hold theirs in lists.
+# Functions that edit graphs of the engine. `become` turns a node into another; a Builder makes nodes; regions hold
+# theirs in lists.
 EDIT = re.compile(
     r"\bbecome\(|\bBuilder\b|\bnew_node\(|\bsplice\(|\breplace_uses\(|\btake_out\("
     r"|\b(?:region|body|graph|top_?)(?:\(\))?(?:\.|->)nodes\.(?:erase|insert|push_back|clear)\("
 )
 
-# Outside of src/opt: what makes a graph, and what specialisation does. None of it is a choice that could be left out.
+# Outside of src/opt: code that makes a graph, and code of specialisation. None of it is a choice that could be left
+# out.
 EDITORS = {
     "ir": "graphs themselves",
     "op": "nodes themselves, and the views of loops that edit them",
@@ -27,7 +29,7 @@ EDITORS = {
     "stream/pool_places.cc": "makes the models of blocks of many streams",
 }
 
-# Outside of src/opt, who calls a rewrite by its function, and which.
+# Outside of src/opt: the files that call a rewrite by its function, and the function.
 CALLERS = {
     "plan/specialize.cc": {"remove_dead_nodes"},  # in a graph that is not planned (`decide`)
     "session/written_model.cc": {"remove_dead_nodes", "merge_common_nodes"},

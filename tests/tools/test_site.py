@@ -1,4 +1,4 @@
-"""The site's parts: the references of the headers are whole, and what checks pages finds what is wrong."""
+"""The site's parts: the references of the headers are whole, and the checkers of pages find faults."""
 
 import importlib
 import pathlib

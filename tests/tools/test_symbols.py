@@ -1,5 +1,7 @@
-"""What libtreadle.so shows is what treadle.h declares, in the version that it came with. A name that is taken away or moved to
-another version breaks programs that are linked already: symbols.txt changes by additions alone until the library's number does."""
+"""libtreadle.so exports the functions that treadle.h declares, each in the version that introduced it. A name that is
+taken away or moved to another version breaks programs that are linked already: symbols.txt changes by additions alone
+until the library's number does.
+"""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""THIRD_PARTY.md against what the release build read and linked."""
+"""THIRD_PARTY.md against the files that the release build read and linked."""
 
 import pathlib
 import re
@@ -23,7 +23,7 @@ def listed_headers() -> set[str]:
 
 
 def headers_read() -> set[str]:
-    """Top folders of the headers outside the project that objects we ship were compiled with."""
+    """Top folders of the headers outside the project with which shipped objects were compiled."""
     text = subprocess.run(["ninja", "-C", RELEASE, "-t", "deps"], capture_output=True, text=True, check=True).stdout
     found = set()
     for record in text.split("\n\n"):
@@ -44,7 +44,7 @@ def is_outside(path: str) -> bool:
 
 
 def linked_files() -> set[str]:
-    """Libraries outside the build on the link lines of what we ship."""
+    """Libraries outside the build on the link lines of shipped files."""
     found = set()
     for block in (RELEASE / "build.ninja").read_text().split("\n\n"):
         if SHIPPED_LINK.search(block):

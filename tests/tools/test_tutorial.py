@@ -1,4 +1,6 @@
-"""The places that docs/extending.md changes are there, and what its code calls: tutorial.py does what the page says."""
+"""The places that docs/extending.md changes exist, and so do the functions that its code calls: tutorial.py follows the
+page.
+"""
 
 import re
 

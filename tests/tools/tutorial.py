@@ -35,7 +35,7 @@ class Block:
 
     @property
     def old(self) -> str:
-        """What a diff wants to find."""
+        """The lines that a diff expects to find."""
         return "".join(line[1:] for line in self.text.splitlines(keepends=True) if line[0] in " -")
 
     @property

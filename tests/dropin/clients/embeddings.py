@@ -1,4 +1,4 @@
-"""Texts as vectors by fastembed, with a small model of one layer of attention."""
+"""Vectors of texts, made by fastembed with a small model of one layer of attention."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How far results of a model may be from those of another engine."""
+"""The tolerance between results of a model in two engines."""
 
 import numpy as np
 
@@ -17,6 +17,6 @@ def rounds_to_levels(model) -> bool:
 def assert_close(ours: np.ndarray, theirs: np.ndarray, levels: bool) -> None:
     tolerance = 1e-2 if levels else 1e-4
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
-    if levels and theirs.size:  # few numbers are off by much
+    if levels and theirs.size:  # only a few numbers may be off by much
         wide = theirs.astype(np.float64)
         np.testing.assert_array_less(np.mean(np.abs(ours - wide) / (1 + np.abs(wide))), 5e-4)

@@ -1,4 +1,4 @@
-"""Where moonshine-voice finds speech in the recording that it brings, with the detector that its library carries."""
+"""The speech that moonshine-voice finds in its own recording, with the detector in its library."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""What sherpa-onnx makes of a recording, or of a text, with a model of one kind: KIND FOLDER RECORDING."""
+"""The results of sherpa-onnx for a recording, or for a text, with a model of one kind: KIND FOLDER RECORDING."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Where sherpa-onnx finds speech: MODEL RECORDING."""
+"""The speech that sherpa-onnx finds: MODEL RECORDING."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Models for packages that come without one: their weights are sines, which every engine computes in the same way."""
+"""Models for packages that come without one. Their weights are sines, which every engine computes in the same way."""
 
 import pathlib
 import tempfile

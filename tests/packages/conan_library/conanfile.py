@@ -1,4 +1,4 @@
-"""A library that this machine has, as a package of Conan's: $HEADERS and $LIBRARY say what of it."""
+"""A library of this machine as a package of Conan's: $HEADERS and $LIBRARY name its parts."""
 
 import os
 import shutil

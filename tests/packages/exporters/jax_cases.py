@@ -1,4 +1,5 @@
-"""The cases of jax2onnx's own plugins for control flow: each is exported, and what the module onnxruntime gives is compared with jax.
+"""The cases of jax2onnx's own plugins for control flow: each is exported, and the results of the module onnxruntime are
+compared with jax.
 
 Runs where jax2onnx is installed, under pytest alone (onnxruntime) or under `python -m treadle.as_onnxruntime -m pytest`.
 """

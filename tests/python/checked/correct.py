@@ -1,5 +1,5 @@
 # pyright: strict
-"""What programs do with treadle, rightly: type checkers find nothing here. tests/python/test_types.py runs this as well."""
+"""Correct uses of treadle: type checkers find nothing here. tests/python/test_types.py runs this as well."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Page:
         raise AssertionError(f"the keyboard does not lead to '{element}'")
 
     def screenshot(self, path):
-        """A small PNG of what is to be seen."""
+        """A small PNG of the visible page."""
         whole = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
         PIL.Image.open(io.BytesIO(whole)).convert("RGB").quantize(32).save(path, optimize=True)
 

@@ -1,4 +1,4 @@
-"""What is wrong is told with 400, 413, 503 and gRPC's statuses, and changes nothing for anybody."""
+"""Wrong requests get 400, 413, 503 and gRPC's statuses, and change nothing for other clients."""
 
 import json
 import pickle
@@ -25,7 +25,7 @@ def post(served, body, headers=(), path=PATH):
 
 
 class Steady:
-    """A stream that lives while others do what is wrong."""
+    """A stream that lives while other clients send wrong requests."""
 
     def __init__(self, served):
         self.served, self.count = served, 0
@@ -226,7 +226,7 @@ def test_a_body_that_is_too_large(served, steady, length):
 
 
 def test_a_half_open_request_delays_no_other_client(served, steady):
-    """A caller who says that more will come, and sends nothing more."""
+    """A caller that announces more data, and sends no more."""
     with socket.create_connection(("127.0.0.1", served.http)) as s:
         s.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
         steady.step()

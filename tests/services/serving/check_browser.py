@@ -39,7 +39,7 @@ RECORD = """{ const push = Stream.prototype.push; Stream.prototype.heard = []; S
 
 
 class Speech(Served):
-    """A server of the voice detector, of models that refuse what the page sends, and of one without a page."""
+    """A server of the voice detector, of models that refuse the page's data, and of one without a page."""
 
     def __init__(self, folder, ports=None, **options):
         self.folder = folder
@@ -128,7 +128,7 @@ def written(path, samples, rate=16000):
 
 
 def alone(samples, flush=True):
-    """What treadle gives for samples without any server."""
+    """treadle's results for samples without any server."""
     session = treadle.InferenceSession(VAD / "silero_vad.onnx")
     stream = session.stream(bind={"sr": np.array(16000)}, **ROLES)
     found = [stream.push(input=np.asarray(samples, np.float32)[None])]
@@ -241,7 +241,7 @@ def test_a_file_that_the_browser_decodes(served, opened, tmp_path):
 
 @pytest.mark.parametrize("rates", [(48000, 16000), (44100, 16000), (8000, 16000), (16000, 44100)])
 def test_resampling(served, opened, rates):
-    """A tone keeps its frequency and its place; pieces give what the whole gives."""
+    """A tone keeps its frequency and its place; pieces give the result of the whole."""
     page = opened(served.page)
     own, wanted = rates
     tone = f"Float32Array.from({{length: {own}}}, (_, k) => Math.sin(2 * Math.PI * 1000 * k / {own}))"

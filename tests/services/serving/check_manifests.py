@@ -49,7 +49,7 @@ def check(value, kind, where):
         for key, element in value.items():
             assert key in names, f"{where} has no field {key}"
             check(element, schema.openapi_types[names[key]], f"{where}.{key}")
-        schema(**{names[key]: element for key, element in value.items()})  # what is required is there
+        schema(**{names[key]: element for key, element in value.items()})  # all required fields exist
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)

@@ -1,4 +1,4 @@
-"""The commands and clients of docs/howto/serving.md do what the page says."""
+"""The commands and clients of docs/howto/serving.md work as the page says."""
 
 import json
 import pathlib

@@ -52,7 +52,7 @@ def test_a_stream(served):
         found = np.concatenate([step(ws, chunk) for chunk in chunks])
         assert found.tolist() == levels(chunks).tolist()
         ws.send(END)
-        assert np.frombuffer(ws.recv(60), np.float32).size == 1  # what waited, filled up
+        assert np.frombuffer(ws.recv(60), np.float32).size == 1  # waiting samples, padded
         with pytest.raises(ConnectionClosed) as raised:
             ws.recv(60)
         assert raised.value.rcvd.code == 1000

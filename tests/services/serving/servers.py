@@ -1,4 +1,4 @@
-"""Servers that tests start and end, the models that they serve, and what clients of them have in common."""
+"""Servers that tests start and end, their models, and common parts of their clients."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ quotients (int32[B,N] x, int32[B,1] state) => (int32[B,1] level, int32[B,1] stat
   level = Identity (stateN)
 }"""
 
-# Over time: a convolution that looks two samples ahead, and what it has seen.
+# Over time: a convolution that looks two samples ahead, and the sum of the samples so far.
 SMOOTH = """<ir_version: 10, opset_import: ["" : 22]>
 smooth (float[B,1,T] x) => (float[B,1,T] y) <float[1,1,3] w = {1, 2, 4}> {
   y = Conv <pads = [0, 2]> (x, w)
@@ -67,7 +67,7 @@ TOKEN = "open sesame"
 
 
 class Served:
-    """A process that serves MODELS; `log` is what it prints."""
+    """A process that serves MODELS; `log` is its output."""
 
     def __init__(self, folder, ports=None, *arguments, **options):
         self.folder = pathlib.Path(folder)
@@ -155,7 +155,7 @@ def samples(rng, count):
 
 
 def levels(chunks):
-    """What SUMS gives for a signal in one piece."""
+    """The results of SUMS for a signal in one piece."""
     signal = np.concatenate(chunks, axis=1)
     whole = signal[:, : signal.shape[1] // 4 * 4]
     return whole.reshape(-1, 4).sum(1).cumsum()
