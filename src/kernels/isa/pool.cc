@@ -13,20 +13,12 @@
 #include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/lanes.h"
+#include "kernels/isa/pool_elements.h"
+#include "kernels/isa/pool_nhwc.h"
 #include "kernels/isa/pool_rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
-
-template <class T>
-constexpr T lowest() {
-  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-}
-
-template <class T>
-T take_max(T best, T x) {
-  return x > best || x != x ? x : best;
-}
 
 // The windows as a ConvGeometry: one channel in, one out, and only the taps that read the input somewhere.
 ConvShape window_shape(const PoolShape& whole) {
@@ -275,87 +267,10 @@ class Pool {
   const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
 
-// Windows over channels that are the last axis; lanes hold channels. Each window takes its elements in the order of
-// PoolRows: down its columns, then across them.
-template <PoolTake kTake>
-class PoolLast {
-  using L = Lanes<float>;
-  using V = L::V;
-
- public:
-  explicit PoolLast(const ConvGeometry& g, int64_t channels) : g_(g), channels_(channels) {}
-
-  // Pools one row of windows. `x`: the image. `elements(column)`: the divisor of sums.
-  template <class Elements>
-  void row(const float* x, int64_t row, float* y, Elements&& elements) const {
-    const auto [top, bottom] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
-    const int64_t down = g_.height.dilation * g_.width.in * channels_;
-    const float* first = x + g_.height.input_at(row, top) * g_.width.in * channels_;
-    for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
-      const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
-      const float* from = first + g_.width.input_at(column, left) * channels_;
-      const auto divisor = kTake == PoolTake::kSum ? static_cast<float>(std::max(elements(column), 1.0)) : 1.f;
-      channels({from, bottom - top, right - left, down, divisor}, y);
-    }
-  }
-
- private:
-  struct Window {
-    const float* from;
-    int64_t rows, columns;
-    int64_t down;  // from one row to the next
-    float divisor;
-  };
-
-  void channels(const Window& w, float* y) const {
-    const auto load = [](const float* at) { return L::load(at); };
-    const auto store = [](float* at, V v) { L::store(at, v); };
-    int64_t c = 0;
-    for (; c + 4 * L::kCount <= channels_; c += 4 * L::kCount) vectors<4>(w, c, y + c, load, store);
-    for (; c + L::kCount <= channels_; c += L::kCount) vectors<1>(w, c, y + c, load, store);
-    if (c == channels_) return;
-    const auto mask = L::mask(static_cast<int>(channels_ - c));
-    vectors<1>(
-        w, c, y + c, [mask](const float* at) { return L::load(at, mask); },
-        [mask](float* at, V v) { L::store(at, mask, v); });
-  }
-
-  // Pools kVectors vectors of channels, from channel c on.
-  template <int kVectors, class Load, class Store>
-  void vectors(const Window& w, int64_t c, float* y, Load&& load, Store&& store) const {
-    V best[kVectors];
-    std::fill_n(best, kVectors, start());
-    const float* column = w.from + c;
-    for (int64_t kx = 0; kx < w.columns; ++kx, column += g_.width.dilation * channels_) {
-      V of_column[kVectors];
-      std::fill_n(of_column, kVectors, start());
-      const float* at = column;
-      for (int64_t ky = 0; ky < w.rows; ++ky, at += w.down) {
-        for (int v = 0; v < kVectors; ++v) of_column[v] = take(of_column[v], load(at + v * L::kCount));
-      }
-      for (int v = 0; v < kVectors; ++v) best[v] = take(best[v], of_column[v]);
-    }
-    for (int v = 0; v < kVectors; ++v) {
-      if constexpr (kTake == PoolTake::kSum) best[v] = L::div(best[v], L::splat(w.divisor));
-      store(y + v * L::kCount, best[v]);
-    }
-  }
-
-  static V start() { return L::splat(kTake == PoolTake::kSum ? 0.f : -std::numeric_limits<float>::infinity()); }
-  static V take(V best, V x) {
-    if constexpr (kTake == PoolTake::kMax) return L::max(best, x);
-    if constexpr (kTake == PoolTake::kMaxOrNan) return L::max_or_nan(best, x);
-    return L::add(best, x);
-  }
-
-  const ConvGeometry& g_;
-  const int64_t channels_;
-};
-
 #if defined(__AVX2__)
 
 // Planes whose rows do not fill a vector: lanes hold planes, and some vectors of planes are transposed at a time.
-class PoolTurned {
+class PoolTransposed {
   static constexpr int64_t kPlanes = 4 * Lanes<float>::kCount;
   static constexpr int64_t kElements = 1 << 11;  // of a vector of planes, which stays in the cache
 
@@ -367,20 +282,20 @@ class PoolTurned {
 
   static void run(PoolKind kind, const Pool<float>& pool, const ConvGeometry& g, const float* x, float* y,
                   int64_t planes) {
-    alignas(kVectorBytes) float turned[4 * kElements] = {};
+    alignas(kVectorBytes) float transposed[4 * kElements] = {};
     StopPoll stop;
     for (int64_t count = 0, plane = 0; plane < planes; plane += count) {
       count = std::min(kPlanes, planes - plane);
       if (stop.after(0.1 * static_cast<double>(g.out_channel() * g.taps * count))) return;
       const float* const from = x + plane * g.in_channel();
-      turn_planes(from, g.in_channel(), count, g.in_channel(), turned, kPlanes);
-      float* const results = turned + g.in_channel() * kPlanes;
+      turn_planes(from, g.in_channel(), count, g.in_channel(), transposed, kPlanes);
+      float* const results = transposed + g.in_channel() * kPlanes;
       if (kind != PoolKind::kMax) {
-        rows<PoolTake::kSum>(pool, g, turned, results);
+        rows<PoolTake::kSum>(pool, g, transposed, results);
       } else if (any_nan(from, count * g.in_channel())) {
-        rows<PoolTake::kMaxOrNan>(pool, g, turned, results);
+        rows<PoolTake::kMaxOrNan>(pool, g, transposed, results);
       } else {
-        rows<PoolTake::kMax>(pool, g, turned, results);
+        rows<PoolTake::kMax>(pool, g, transposed, results);
       }
       turn_planes(results, kPlanes, g.out_channel(), count, y + plane * g.out_channel(), g.out_channel());
     }
@@ -388,10 +303,10 @@ class PoolTurned {
 
  private:
   template <PoolTake kTake>
-  static void rows(const Pool<float>& pool, const ConvGeometry& g, const float* turned, float* results) {
-    const PoolLast<kTake> windows(g, kPlanes);
+  static void rows(const Pool<float>& pool, const ConvGeometry& g, const float* transposed, float* results) {
+    const PoolNhwc<kTake> windows(g, kPlanes);
     for (int64_t row = 0; row < g.height.out; ++row) {
-      windows.row(turned, row, results + row * g.width.out * kPlanes,
+      windows.row(transposed, row, results + row * g.width.out * kPlanes,
                   [&](int64_t column) { return pool.elements(row, column); });
     }
   }
@@ -417,7 +332,7 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
       T* to = static_cast<T*>(y) + begin * g.out_channel();
 #if defined(__AVX2__)
       if constexpr (std::is_same_v<T, float>) {
-        if (PoolTurned::fits(g)) return PoolTurned::run(kind, pool, g, from, to, end - begin);
+        if (PoolTransposed::fits(g)) return PoolTransposed::run(kind, pool, g, from, to, end - begin);
       }
 #endif
       if (kind != PoolKind::kMax) return pool.template by_rows<PoolTake::kSum>(from, to, end - begin);
@@ -442,73 +357,12 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
   }
 }
 
-template <class T>
-T largest(const T* x, int64_t n) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (any_nan(x, n)) return std::numeric_limits<T>::quiet_NaN();
-  }
-  constexpr int kWidth = static_cast<int>(4 * kVectorBytes / sizeof(T));
-  T best[kWidth];
-  std::fill_n(best, kWidth, lowest<T>());
-  const auto take = [](T& most, T value) { most = value > most ? value : most; };
-  int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
-    for (int j = 0; j < kWidth; ++j) take(best[j], x[i + j]);
-  }
-  constexpr int kVector = kWidth / 4;
-  int j = 0;
-  for (; i + kVector <= n; i += kVector, j += kVector) {
-    for (int k = 0; k < kVector; ++k) take(best[j + k], x[i + k]);
-  }
-  for (; i < n; ++i, ++j) take(best[j], x[i]);
-  for (int width = kWidth / 2; width > 0; width /= 2) {
-    for (int k = 0; k < width; ++k) take(best[k], best[k + width]);
-  }
-  return best[0];
-}
-
-template <class T>
-T global_pool(PoolKind kind, int p, const T* x, int64_t n) {
-  if (kind == PoolKind::kMax) return largest(x, n);
-  if constexpr (std::is_floating_point_v<T>) {
-    constexpr int kWidth = 4 * Lanes<T>::kCount;
-    T sums[kWidth] = {};
-    const auto add = [&](auto&& term) {
-      int64_t i = 0;
-      for (; i + kWidth <= n; i += kWidth) {
-        for (int j = 0; j < kWidth; ++j) sums[j] += term(x[i + j]);
-      }
-      int j = 0;
-      for (; i + Lanes<T>::kCount <= n; i += Lanes<T>::kCount, j += Lanes<T>::kCount) {
-        for (int k = 0; k < Lanes<T>::kCount; ++k) sums[j + k] += term(x[i + k]);
-      }
-      for (; i < n; ++i, ++j) sums[j] += term(x[i]);
-      for (int width = kWidth / 2; width > 0; width /= 2) {
-        for (int k = 0; k < width; ++k) sums[k] += sums[k + width];
-      }
-      return sums[0];
-    };
-    if (kind != PoolKind::kLp) return add([](T v) { return v; }) / static_cast<T>(n);
-    if (p == 1) return add([](T v) { return std::abs(v); });
-    if (p == 2) return std::sqrt(add([](T v) { return v * v; }));
-    return std::pow(add([p](T v) { return std::pow(std::abs(v), static_cast<T>(p)); }), T(1) / static_cast<T>(p));
-  }
-  return T(0);
-}
-
-template <class T>
-void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* y, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    static_cast<T*>(y)[i] = global_pool(kind, p, static_cast<const T*>(x) + i * plane, plane);
-  }
-}
-
 template <PoolTake kTake>
 void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
   const ConvShape window = window_shape(shape);
   const ConvGeometry g(window);
   const Pool<float> pool(kind, shape, g);
-  const PoolLast<kTake> last(g, shape.channels);
+  const PoolNhwc<kTake> last(g, shape.channels);
   StopPoll stop;
   for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels));
        ++i) {
@@ -525,27 +379,6 @@ void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float*
                                 : pool_rows_last<PoolTake::kSum>(kind, shape, x, y, begin, end);
 }
 
-// Adds elements in the order of global_pool.
-void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
-  using L = Lanes<float>;
-  constexpr int64_t kChains = 4 * L::kCount;
-  for (int64_t image = begin; image < end; ++image) {
-    for (int64_t c = 0; c < channels; c += L::kCount) {
-      const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels - c)));
-      const float* from = x + image * plane * channels + c;
-      L::V sums[kChains];
-      std::fill_n(sums, kChains, L::zero());
-      for (int64_t i = 0; i < plane; ++i, from += channels) {
-        sums[i % kChains] = L::add(sums[i % kChains], L::load(from, mask));
-      }
-      for (int64_t width = kChains / 2; width > 0; width /= 2) {
-        for (int64_t j = 0; j < width; ++j) sums[j] = L::add(sums[j], sums[j + width]);
-      }
-      L::store(y + image * channels + c, mask, L::div(sums[0], L::splat(static_cast<float>(plane))));
-    }
-  }
-}
-
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end) {
   switch (type) {
@@ -557,20 +390,6 @@ void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const voi
       return pool_planes<uint8_t>(kind, shape, x, y, indices, begin, end);
     default:
       return pool_planes<float>(kind, shape, x, y, indices, begin, end);
-  }
-}
-
-void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin,
-                     int64_t end) {
-  switch (type) {
-    case ElementType::kDouble:
-      return global_pool_rows<double>(kind, p, plane, x, y, begin, end);
-    case ElementType::kInt8:
-      return global_pool_rows<int8_t>(kind, p, plane, x, y, begin, end);
-    case ElementType::kUint8:
-      return global_pool_rows<uint8_t>(kind, p, plane, x, y, begin, end);
-    default:
-      return global_pool_rows<float>(kind, p, plane, x, y, begin, end);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/pool_elements.h"
 #include "kernels/isa/vector.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -22,21 +23,6 @@ enum class PoolTake : uint8_t {
   kMaxOrNan,  // for any elements
   kSum,
 };
-
-// Whether an element is NaN.
-template <class T>
-bool any_nan(const T* x, int64_t count) {
-  using V = Vec<T, kFullLanes<T>>;
-  int64_t i = 0;
-  auto found = V(T(0)) != V(T(0));
-  for (; i + 2 * V::kLanes <= count; i += 2 * V::kLanes) {
-    const V a = V::load(x + i), b = V::load(x + i + V::kLanes);
-    found = found | (a != a) | (b != b);
-  }
-  bool rest = false;
-  for (; i < count; ++i) rest |= x[i] != x[i];
-  return rest || any(found);
-}
 
 template <class T, PoolTake kTake>
 class PoolRows {
