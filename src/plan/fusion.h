@@ -45,6 +45,14 @@ struct FusedGroup {
   std::vector<std::pair<const ir::Value*, const ir::Value*>> aliases;
 };
 
+// Whether the node's result shares the memory of an operand: aliased(node).
+inline bool is_alias(const ir::Node& node) {
+  return node.op->alias_input >= 0;
+}
+inline const ir::Value* aliased(const ir::Node& node) {
+  return node.inputs[static_cast<size_t>(node.op->alias_input)];
+}
+
 // The kernel of a FusedPlan. Operands: the plan's bound positions, then scratch.
 uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands);
 
