@@ -83,6 +83,11 @@ class NodePaths {
 
 // Types that a graph declares for its values.
 using DeclaredTypes = NameMap<const wire::TypeProto*>;
+// The declared types by name. If a name is declared twice, the first declaration counts.
+DeclaredTypes types_of(std::initializer_list<const wire::List<wire::ValueInfoProto>*> lists);
+
+// For errors: input "x".
+std::string quoted(std::string_view kind, std::string_view name);
 
 // Where to add nodes, and how to look up their names.
 struct ImportTarget {
