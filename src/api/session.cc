@@ -9,7 +9,6 @@
 #include "ir/nesting.h"
 #include "opt/pipeline.h"
 #include "report/explain.h"
-#include "report/iterations.h"
 #include "report/kernel_events.h"
 #include "report/profile.h"
 #include "session/option_table.h"
@@ -81,11 +80,6 @@ Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_val
   std::vector<Feed> feeds;
   TREADLE_TRY(fill_feeds(names, values, count, feeds));
   return feeds;
-}
-
-const RunOptions& run_options(const treadle_run_options* options) {
-  static const RunOptions defaults;
-  return options ? options->options : defaults;
 }
 
 }  // namespace treadle::api
@@ -343,27 +337,6 @@ treadle_status* treadle_session_profile(const treadle_session* session, const tr
   });
 }
 
-void treadle_profile_free(treadle_profile* profile) {
-  delete profile;
-}
-
-char* treadle_profile_text(const treadle_profile* profile) {
-  return profile ? give_or_null([&] { return report::to_text(profile->profile); }) : nullptr;
-}
-
-char* treadle_profile_json(const treadle_profile* profile) {
-  return profile ? give_or_null([&] { return report::to_json(profile->profile); }) : nullptr;
-}
-
-char* treadle_profile_trace(const treadle_profile* profile) {
-  return profile ? give_or_null([&] { return report::to_trace(profile->profile); }) : nullptr;
-}
-
-char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns) {
-  if (!profile) return nullptr;
-  return give_or_null([&] { return report::kernel_events(profile->profile, profile->model, origin_ns); });
-}
-
 const char* treadle_pass_name(size_t index) {
   const auto passes = opt::passes();
   return index < passes.size() ? passes[index].name.data() : nullptr;  // a literal, which ends with a zero byte
@@ -396,79 +369,6 @@ treadle_status* treadle_session_dump_plan(const treadle_session* session, const 
     TREADLE_ASSIGN(const std::string plan, session->session->dump_plan(feeds));
     return give_text(plan, text);
   });
-}
-
-treadle_status* treadle_run_options_create(treadle_run_options** out) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(need({{"out", out}}));
-    auto options = std::make_unique<treadle_run_options>();
-    options->options.cancel = &options->cancel;
-    *out = options.release();
-    return {};
-  });
-}
-
-void treadle_run_options_free(treadle_run_options* options) {
-  delete options;
-}
-
-void treadle_run_options_limit_time(treadle_run_options* options, double seconds) {
-  if (options) options->options.time_limit_s = std::max(seconds, 0.0);
-}
-
-void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t iterations) {
-  if (options) options->options.iteration_limit = std::max<int64_t>(iterations, 0);
-}
-
-void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes) {
-  if (options) options->options.memory_limit = bytes;
-}
-
-void treadle_run_options_cancel(treadle_run_options* options, bool cancel) {
-  if (options) options->cancel.store(cancel, std::memory_order_relaxed);
-}
-
-bool treadle_run_options_is_cancelled(const treadle_run_options* options) {
-  return options && options->cancel.load(std::memory_order_relaxed);
-}
-
-void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
-                                       void* context) {
-  if (!options) return;
-  options->options.interrupted = interrupted;
-  options->options.interrupted_context = context;
-}
-
-void treadle_run_options_set_progress(treadle_run_options* options,
-                                      bool (*progress)(void* context, const treadle_progress* progress),
-                                      void* context) {
-  if (!options) return;
-  options->progress = progress;
-  options->progress_context = context;
-  options->options.progress_context = options;
-  options->options.progress = nullptr;
-  if (!progress) return;
-  options->options.progress = [](void* watched, int64_t done, int64_t total) {
-    const auto& told = *static_cast<treadle_run_options*>(watched);
-    const treadle_progress so_far{done, total};
-    return told.progress(told.progress_context, &so_far);
-  };
-}
-
-void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context), void* context) {
-  if (!options) return;
-  options->options.long_work = begins;
-  options->options.long_work_context = context;
-}
-
-void treadle_run_options_count_iterations(treadle_run_options* options, bool count) {
-  if (options) options->options.iterations = count ? &options->iterations : nullptr;
-}
-
-char* treadle_run_options_iterations(const treadle_run_options* options, bool json) {
-  if (!options) return nullptr;
-  return give_or_null(
-      [&] { return json ? report::to_json(options->iterations) : report::to_text(options->iterations); });
 }
 
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
