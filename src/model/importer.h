@@ -1,6 +1,6 @@
 #pragma once
-// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes, import_loop.cc changes
-// loops, import_call.cc inlines calls of functions.
+// The state of one import. import_graph.cc walks graphs and names, import_initializers.cc reads initializers,
+// import_node.cc makes nodes, import_loop.cc changes loops, import_call.cc inlines calls of functions.
 
 #include <deque>
 #include <string>
@@ -121,11 +121,6 @@ class Importer {
   Status import_top();
   Status import_inputs(const wire::GraphProto& proto, ImportTarget& target, std::vector<Tensor>* defaults);
   Status fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const;
-  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
-                             const ImportTarget& target);
-  Status import_initializers(const wire::GraphProto& proto, ImportTarget& target);
-  ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
-  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target);
   Status import_outputs(const wire::GraphProto& proto, ImportTarget& target);
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,
                      const Environment& environment);
@@ -146,6 +141,12 @@ class Importer {
     std::string text;
     return std::string(value_name(name, target, text));
   }
+  // import_initializers.cc
+  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
+                             const ImportTarget& target);
+  Status import_initializers(const wire::GraphProto& proto, ImportTarget& target);
+  ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
+  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target);
   // Whether only the tensor's type is needed.
   bool leaves_contents(const wire::TensorProto& proto) const;
   Result<ir::Value*> resolve(std::string_view name, ImportTarget& target);
