@@ -141,14 +141,6 @@ class Importer {
     std::string text;
     return std::string(value_name(name, target, text));
   }
-  // import_initializers.cc
-  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
-                             const ImportTarget& target);
-  Status import_initializers(const wire::GraphProto& proto, ImportTarget& target);
-  ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
-  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target);
-  // Whether only the tensor's type is needed.
-  bool leaves_contents(const wire::TensorProto& proto) const;
   Result<ir::Value*> resolve(std::string_view name, ImportTarget& target);
   // The value of a name that is not empty; the pointed-to value is null for an argument that is left out.
   ir::Value* const* find(std::string_view name, ImportTarget& target) const {
@@ -157,6 +149,15 @@ class Importer {
     return number && values_[*number] ? &values_[*number] : nullptr;
   }
   const NameUses::Numbers* numbers_of(const wire::GraphProto& graph) const;
+
+  // import_initializers.cc
+  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
+                             const ImportTarget& target);
+  Status import_initializers(const wire::GraphProto& proto, ImportTarget& target);
+  ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
+  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const ImportTarget& target);
+  // Whether only the tensor's type is needed.
+  bool leaves_contents(const wire::TensorProto& proto) const;
 
   // import_node.cc
   Status import_node(const wire::NodeProto& node, std::string_view path, ImportTarget& target);
