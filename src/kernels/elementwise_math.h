@@ -372,12 +372,12 @@ TREADLE_INLINE V erf_of_exponent(V exponent, V x) {
 
 // x = n pi/2 + r for |x| <= kTurnLimit. The lowest bits of n are the lowest bits of `quadrant`. Float only.
 template <class V>
-struct Turned {
+struct ReducedAngle {
   V r, n;
   typename V::Bits quadrant;
 };
 template <class V>
-TREADLE_INLINE Turned<V> reduce_by_quarter_turns(V x) {
+TREADLE_INLINE ReducedAngle<V> reduce_by_quarter_turns(V x) {
   const V magic(FloatLayout<float>::kRoundingMagic);
   const V shifted = multiply_add(x, V(0.63661977236758134308f), magic);
   const V n = shifted - magic;

@@ -7,7 +7,7 @@
 
 namespace treadle::opt {
 
-void settle_casts(ir::Graph& graph, Remarks*) {
+void replace_cast_like(ir::Graph& graph, Remarks*) {
   const OpDef& cast = require_op("Cast");
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "CastLike") || !node.outputs[0]) return;

@@ -156,10 +156,10 @@ bool passes_channels_last(const ir::Node& node, const Dims& y) {
   return shape.ok() && kernels::pools_last(shape.value());
 }
 
-std::vector<int64_t> permutation(size_t rank, bool to_last) {
+std::vector<int64_t> permutation(size_t rank, bool to_nhwc) {
   std::vector<int64_t> axes(rank);
   for (size_t d = 0; d < rank; ++d) axes[d] = static_cast<int64_t>(d);
-  if (to_last) {
+  if (to_nhwc) {
     std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
   } else {
     std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
@@ -167,7 +167,7 @@ std::vector<int64_t> permutation(size_t rank, bool to_last) {
   return axes;
 }
 
-Type last_type(const ir::Value* v) {
+Type nhwc_type(const ir::Value* v) {
   Type type = v->type;
   std::rotate(type.shape.begin() + 1, type.shape.begin() + 2, type.shape.end());
   return type;
@@ -246,10 +246,10 @@ class Layout {
                               : costs::kPackedElementNs * (read + stored));
       return {side, side};
     }
-    const double turned = layouts.in_lanes ? costs::kPackedElementNs : costs::kTurnedElementNs;
+    const double transposed = layouts.in_lanes ? costs::kPackedElementNs : costs::kNchwCopyElementNs;
     Sides sides;
-    if (layouts.x) cut_.price(sides.x = cut_.node(), Cut::kSink, turned * read);
-    if (layouts.y) cut_.price(sides.y = cut_.node(), Cut::kSink, turned * stored);
+    if (layouts.x) cut_.price(sides.x = cut_.node(), Cut::kSink, transposed * read);
+    if (layouts.y) cut_.price(sides.y = cut_.node(), Cut::kSink, transposed * stored);
     return sides;
   }
 
@@ -258,7 +258,7 @@ class Layout {
     const auto found = makers_.find(v);
     const int maker = found == makers_.end() ? Cut::kSource : found->second;
     if (maker == reader) return;
-    const auto [at, is_new] = turned_.try_emplace(v);
+    const auto [at, is_new] = transposes_.try_emplace(v);
     auto& [last, second] = at->second;
     if (is_new) {
       last = cut_.node();
@@ -286,20 +286,20 @@ class Layout {
       const bool x = is_last(found->second.x), y = is_last(found->second.y);
       if (!x && !y) return at;
       note(remarks_, Change::kRestated, region, node, "channels last");
-      at = read_last(at, x, y);
+      at = read_nhwc(at, x, y);
       change(node, x, y);
-      return y ? make_last(node, at) : at;
+      return y ? make_nhwc(node, at) : at;
     });
   }
 
   // Returns the node's new position, behind the Transposes of its operands.
-  size_t read_last(size_t at, bool x, bool y) {
+  size_t read_nhwc(size_t at, bool x, bool y) {
     ir::Node& node = *region_.nodes[at];
     Builder builder(graph_, region_, at, &node);
     const Dims result = *image(node.outputs[0]);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_read_last = !is_convolution(node) || i == 0 ? x : y && i == 3;
-      if (is_read_last && node.inputs[i]) node.inputs[i] = last_of(builder, node.inputs[i], result);
+      const bool is_read_nhwc = !is_convolution(node) || i == 0 ? x : y && i == 3;
+      if (is_read_nhwc && node.inputs[i]) node.inputs[i] = last_of(builder, node.inputs[i], result);
     }
     return builder.at();
   }
@@ -311,7 +311,7 @@ class Layout {
     }
     ir::Value*& last = last_[v];
     if (!last) {
-      last = builder.call("Transpose", {v}, last_type(v), std::string(v->name) + ":last",
+      last = builder.call("Transpose", {v}, nhwc_type(v), std::string(v->name) + ":last",
                           {ir::Attribute::of("perm", permutation(result.size(), true))});
     }
     return last;
@@ -337,10 +337,10 @@ class Layout {
   }
 
   // Returns the position of the last node that was added for the node.
-  size_t make_last(ir::Node& node, size_t at) {
+  size_t make_nhwc(ir::Node& node, size_t at) {
     ir::Value* second = node.outputs[0];
     node.outputs.clear();
-    ir::Value* last = graph_.add_output(&node, std::string(second->name) + ":last", last_type(second));
+    ir::Value* last = graph_.add_output(&node, std::string(second->name) + ":last", nhwc_type(second));
     last_[second] = last;
     if (!wanted_second_.contains(second)) return at;
     Builder builder(graph_, region_, at + 1, &node);
@@ -361,7 +361,7 @@ class Layout {
   std::map<const ir::Node*, Sides> sides_;
   std::map<const ir::Value*, int> makers_;
   std::vector<std::pair<ir::Value*, int>> readers_;
-  std::map<const ir::Value*, std::pair<int, int>> turned_;
+  std::map<const ir::Value*, std::pair<int, int>> transposes_;
   std::map<const ir::Value*, ir::Value*> last_;
   std::map<const ir::Value*, bool> wanted_second_;
 };

@@ -43,10 +43,10 @@ ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
   if (!made.ok()) return nullptr;
   const auto* from = static_cast<const uint8_t*>(matrix.constant.raw());
   auto* to = static_cast<uint8_t*>(made->mutable_raw());
-  constexpr double kTurnedNs = 2;  // a transposing copy writes to as many lines of the cache
+  constexpr double kTransposedNs = 2;  // a transposing copy writes to as many lines of the cache
   StopPoll stop;
   for (int64_t i = 0; i < dims[0]; ++i) {
-    const bool goes_on = in_pieces(dims[1], kTurnedNs, stop, [&](int64_t begin, int64_t end) {
+    const bool goes_on = in_pieces(dims[1], kTransposedNs, stop, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin; j < end; ++j) to[j * dims[0] + i] = from[i * dims[1] + j];
     });
     if (!goes_on) return nullptr;
@@ -70,15 +70,15 @@ bool is_plain(const ir::Node& gemm) {
 bool sum_product(ir::Graph& graph, ir::Node& node) {
   const bool is_gemm = is(node, "Gemm");
   if (!(is(node, "MatMul") || (is_gemm && is_plain(node)))) return false;
-  const bool turned = is_gemm && node.attributes.get_int("transB") != 0;
+  const bool transposed_matrix = is_gemm && node.attributes.get_int("transB") != 0;
   Bytes a, b;
   if (!dequantized(node.inputs[0], a) || !has_one_scale(a) || !dequantized(node.inputs[1], b)) return false;
-  if (!are_weights(b, 2, turned ? 0 : 1)) return false;
+  if (!are_weights(b, 2, transposed_matrix ? 0 : 1)) return false;
   const Dims& dims = b.x->constant.dims();
-  if (dims[turned ? 1 : 0] > kMostProducts) return false;
+  if (dims[transposed_matrix ? 1 : 0] > kMostProducts) return false;
   ir::Value* bias = is_gemm ? input(node, 2) : nullptr;
-  if (bias && !is_bias(bias, dims[turned ? 0 : 1])) return false;
-  ir::Value* weights = turned ? transposed(graph, *b.x) : b.x;
+  if (bias && !is_bias(bias, dims[transposed_matrix ? 0 : 1])) return false;
+  ir::Value* weights = transposed_matrix ? transposed(graph, *b.x) : b.x;
   if (!weights) return false;
   become(node, require_op(kScaledProduct, "treadle"));
   set_inputs(node, {a.x, weights, a.zero, b.zero, a.scale, b.scale, bias});

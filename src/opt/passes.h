@@ -20,7 +20,7 @@ void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 void drop_kept_states(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // CastLike becomes Cast. Needs element types; runs once, when a model is loaded.
-void settle_casts(ir::Graph& graph, Remarks* remarks = nullptr);
+void replace_cast_like(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // A state that is stacked of parts at the end of each iteration, and whose parts are read separately, becomes a state
 // for each part. Needs types; results keep their bits.

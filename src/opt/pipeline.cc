@@ -57,7 +57,7 @@ constexpr Pass kPasses[] = {
      "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
      "behind fold-constants, which makes its operands constants"},
-    {"settle-casts", Stage::kTyped, plain<settle_casts>, "all later passes have one operator to look for"},
+    {"replace-cast-like", Stage::kTyped, plain<replace_cast_like>, "all later passes have one operator to look for"},
     {"mark-recurrent", Stage::kLowering, plain<mark_recurrent>,
      "before operators are lowered: narrow-weights knows the products that they become by the mark",
      [](const PipelineOptions& o) { return o.half_weights; }},

@@ -57,7 +57,7 @@ class Sinker {
     if (sunk_.empty()) return 0;
     StackedNodes behind(graph_, region_, at_ + 1, iterations_);
     for (const auto& [element, whole] : scanned_) behind.set(element, whole);
-    hand_out(behind);
+    return_values(behind);
     move(behind);
     return behind.added();
   }
@@ -173,7 +173,7 @@ class Sinker {
   Traffic traffic_of(const ir::Node& node) const {
     Traffic traffic;
     for (const ir::Value* v : node.inputs) {
-      if (!is_invariant(v, body_) && !is_handed_out(v)) traffic.more += count_of(*v);
+      if (!is_invariant(v, body_) && !is_returned(v)) traffic.more += count_of(*v);
     }
     for (const ir::Value* v : node.outputs) {
       if (v) traffic.less += count_of(*v);
@@ -181,9 +181,7 @@ class Sinker {
     return traffic;
   }
 
-  bool is_handed_out(const ir::Value* v) const {
-    return scanned_.contains(v) || rows_.contains(v) || is_read_behind(v);
-  }
+  bool is_returned(const ir::Value* v) const { return scanned_.contains(v) || rows_.contains(v) || is_read_behind(v); }
 
   bool is_read_behind(const ir::Value* v) const {
     const auto it = users_.find(v);
@@ -195,7 +193,7 @@ class Sinker {
 
   // Passes to the nodes behind the loop the values that they read in each iteration: scan inputs unchanged, other
   // values as scan outputs.
-  void hand_out(StackedNodes& behind) {
+  void return_values(StackedNodes& behind) {
     for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = loop_.scan_output(i);
       if (!out.wanted() || behind.has(out.row)) continue;

@@ -107,7 +107,7 @@ class Taker {
   }
 
   void replace(ir::Value* old, ir::Value* value, const ir::Region& region, const ir::Node& node) {
-    if (!value || !knows_sizes_of(value->type, old->type)) return;
+    if (!value || !has_sizes_of(value->type, old->type)) return;
     note(remarks_, Change::kElided, region, node);
     replaced_[old] = value;
   }
@@ -156,7 +156,7 @@ ir::Value* without_axis(const ir::Value* v, int64_t axis) {
   return put_in && from_front(*put_in, v->type.rank()) == axis ? node->inputs[0] : nullptr;
 }
 
-bool knows_sizes_of(const Type& from, const Type& to) {
+bool has_sizes_of(const Type& from, const Type& to) {
   if (!from.is_tensor() || !to.is_tensor() || from.element != to.element) return false;
   if (!to.has_shape) return true;
   if (!from.has_shape || from.rank() != to.rank()) return false;

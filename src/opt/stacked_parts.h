@@ -32,6 +32,6 @@ std::vector<Part> parts_of(const ir::Value* v, int64_t axis);
 ir::Value* without_axis(const ir::Value* v, int64_t axis);
 
 // Whether a value of type `from` has all the sizes that readers of a value of type `to` rely on.
-bool knows_sizes_of(const Type& from, const Type& to);
+bool has_sizes_of(const Type& from, const Type& to);
 
 }  // namespace treadle::opt

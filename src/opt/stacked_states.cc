@@ -78,7 +78,7 @@ class Unstacker {
   }
 
   bool keeps_sizes(const Piece& piece, const Type& whole) const {
-    return knows_sizes_of(piece.value()->type, type_of(piece, whole));
+    return has_sizes_of(piece.value()->type, type_of(piece, whole));
   }
 
   bool is_read_apart(const ir::Value* v, bool may_pick) {

@@ -71,7 +71,7 @@ constexpr Rule kRules[] = {
     {"padded-average", "", "AveragePool", pads_average},
     {"product-with-addend", "", "Add", adds_to_product},
     {"product-with-sum", "", "Sum", sums_with_product},
-    {"turned-product", "", "Transpose", turns_product},
+    {"turned-product", "", "Transpose", transposes_product},
     {"product-of-transposed", "", "Gemm", reads_transposed},
 };
 
@@ -194,7 +194,7 @@ void join_neighbours(ir::Graph& graph) {
     remove_identities(graph);
     merge_common_nodes(graph);
     remove_dead_nodes(graph);
-    const bool settled = settle_transposes(graph);
+    const bool settled = cancel_transposes(graph);
     if (!apply_rules(graph) && !settled) return;
   }
 }

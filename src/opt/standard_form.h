@@ -17,7 +17,7 @@ void join_neighbours(ir::Graph& graph);
 
 // Removes Transposes that undo each other, with nodes between them that work in any order of axes. Needs types. Returns
 // whether anything changed.
-bool settle_transposes(ir::Graph& graph);
+bool cancel_transposes(ir::Graph& graph);
 
 // Weights that were kept as bytes become a DequantizeLinear of them if they have one scale for each position along one
 // axis, otherwise constant floats.

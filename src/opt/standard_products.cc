@@ -169,15 +169,16 @@ int64_t other(int64_t flag) {
 
 }  // namespace
 
-bool turns_product(Site& site) {
+bool transposes_product(Site& site) {
   ir::Node& transpose = site.node();
   const ir::Node* const product = site.sole_producer(0, {"Gemm"});
   if (!product || product->version->since < 11 || input(*product, 2) || !swaps_axes(&transpose)) return false;
-  const int64_t turns_a = product->attributes.get_int("transA"), turns_b = product->attributes.get_int("transB");
+  const int64_t transposes_a = product->attributes.get_int("transA"),
+                transposes_b = product->attributes.get_int("transB");
   const ir::Name name = product->name;
   site.put("Gemm", {product->inputs[1], product->inputs[0]}, product->attributes);
-  transpose.attributes.set(ir::Attribute::of("transA", other(turns_b)));
-  transpose.attributes.set(ir::Attribute::of("transB", other(turns_a)));
+  transpose.attributes.set(ir::Attribute::of("transA", other(transposes_b)));
+  transpose.attributes.set(ir::Attribute::of("transB", other(transposes_a)));
   transpose.name = name;
   return true;
 }

@@ -55,13 +55,13 @@ class Site {
 
 // --- standard_products.cc
 
-bool adds_to_product(Site& site);    // MatMul, Add: Gemm. With more axes than two, Reshapes stand around it
-bool sums_with_product(Site& site);  // Gemm without C, Sum: Gemm
-bool turns_product(Site& site);      // Gemm without C, Transpose: Gemm of the operands the other way around
-bool reads_transposed(Site& site);   // Transpose, Gemm: Gemm
-bool pads_convolution(Site& site);   // Pad with zeros, Conv: Conv
-bool pads_average(Site& site);       // Pad with zeros, AveragePool: AveragePool that counts them
-bool multiplies_floats(Site& site);  // a product that sums in integers: DequantizeLinear and a product of floats
+bool adds_to_product(Site& site);     // MatMul, Add: Gemm. With more axes than two, Reshapes stand around it
+bool sums_with_product(Site& site);   // Gemm without C, Sum: Gemm
+bool transposes_product(Site& site);  // Gemm without C, Transpose: Gemm of the operands the other way around
+bool reads_transposed(Site& site);    // Transpose, Gemm: Gemm
+bool pads_convolution(Site& site);    // Pad with zeros, Conv: Conv
+bool pads_average(Site& site);        // Pad with zeros, AveragePool: AveragePool that counts them
+bool multiplies_floats(Site& site);   // a product that sums in integers: DequantizeLinear and a product of floats
 
 // --- standard_elements.cc
 

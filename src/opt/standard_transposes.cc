@@ -155,33 +155,33 @@ class Cluster {
   Cluster(ir::Graph& graph, ir::Region& region, const Readers& readers, const ValueSet& results, const ir::Node& first)
       : graph_(graph), region_(region), readers_(readers), results_(results), axes_(axes_of(first)) {
     back_ = inverse(axes_);
-    turn(first.outputs[0]);
+    add_value(first.outputs[0]);
     grow();
   }
 
   // The number of Transposes that a rewrite would remove, minus the number that it would add.
   int64_t gain() const {
     int64_t gain = static_cast<int64_t>(exits_.size()) - static_cast<int64_t>(leaks_.size() + inlets_.size());
-    for (const ir::Value* v : turned_) gain += is_by(v->producer, axes_) ? 1 : 0;
+    for (const ir::Value* v : cluster_values_) gain += is_by(v->producer, axes_) ? 1 : 0;
     return gain;
   }
 
   void rewrite(std::unordered_map<ir::Value*, ir::Value*>& replaced) {
-    for (ir::Value* v : turned_) before_[v] = untransposed(v);
-    for (ir::Node* node : inside_) turn_operands(*node);
+    for (ir::Value* v : cluster_values_) before_[v] = untransposed(v);
+    for (ir::Node* node : inside_) add_operands(*node);
     for (ir::Node* node : exits_) replaced[node->outputs[0]] = before_.at(node->inputs[0]);
     put_transposes();
   }
 
  private:
-  void turn(ir::Value* v) {
+  void add_value(ir::Value* v) {
     if (!seen_.insert(v).second) return;
-    turned_.push_back(v);
+    cluster_values_.push_back(v);
   }
 
   void grow() {
-    for (size_t i = 0; i < turned_.size() && !stop_requested(); ++i) {
-      ir::Value* const v = turned_[i];
+    for (size_t i = 0; i < cluster_values_.size() && !stop_requested(); ++i) {
+      ir::Value* const v = cluster_values_[i];
       bool leaks = results_.contains(v);
       const auto found = readers_.find(v);
       for (ir::Node* reader : found == readers_.end() ? std::vector<ir::Node*>() : found->second) {
@@ -206,11 +206,11 @@ class Cluster {
   bool has_rank(const ir::Value* v) const { return v->type.rank() == static_cast<int64_t>(axes_.size()); }
 
   // The kind of operand `i` if `node` joins the cluster.
-  enum class Operand : uint8_t { kNone, kTurned, kConstant, kInlet, kUnfit };
+  enum class Operand : uint8_t { kNone, kTransposed, kConstant, kInlet, kUnfit };
   Operand operand(const ir::Node& node, size_t i, const AxisRule* rule) const {
     const ir::Value* const v = node.inputs[i];
     if (!v || (rule && i > 0 && !rule->all_operands)) return Operand::kNone;
-    if (seen_.contains(v) || is_by(v->producer, axes_)) return Operand::kTurned;
+    if (seen_.contains(v) || is_by(v->producer, axes_)) return Operand::kTransposed;
     if (v->is_constant()) {
       if (v->constant.element_count() == 1 && !rule) return Operand::kNone;
       return v->constant.rank() <= static_cast<int64_t>(axes_.size()) && !is_string(v->constant.type())
@@ -239,11 +239,11 @@ class Cluster {
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Operand kind = operand(node, i, rule);
-      if (kind == Operand::kTurned) turn(node.inputs[i]);
+      if (kind == Operand::kTransposed) add_value(node.inputs[i]);
       if (kind == Operand::kInlet && inlets_seen_.insert(node.inputs[i]).second) inlets_.push_back(node.inputs[i]);
     }
     for (ir::Value* v : node.outputs) {
-      if (v && !shrinks) turn(v);
+      if (v && !shrinks) add_value(v);
     }
     return true;
   }
@@ -285,20 +285,20 @@ class Cluster {
     return node;
   }
 
-  void turn_operands(ir::Node& node) {
+  void add_operands(ir::Node& node) {
     const AxisRule* const rule = rule_of(node);
     std::vector<Operand> kinds;
     for (size_t i = 0; i < node.inputs.size(); ++i) kinds.push_back(operand(node, i, rule));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ir::Value*& v = node.inputs[i];
-      if (kinds[i] == Operand::kTurned) v = before_.at(v);
-      if (kinds[i] == Operand::kConstant) v = turned_constant(v);
-      if (kinds[i] == Operand::kInlet) v = turned_inlet(v);
+      if (kinds[i] == Operand::kTransposed) v = before_.at(v);
+      if (kinds[i] == Operand::kConstant) v = transposed_constant(v);
+      if (kinds[i] == Operand::kInlet) v = transposed_inlet(v);
     }
     if (rule) rename_axes(graph_, node, *rule, axes_);
   }
 
-  ir::Value* turned_constant(ir::Value* v) {
+  ir::Value* transposed_constant(ir::Value* v) {
     Dims dims(axes_.size() - v->constant.dims().size(), 1);
     for (const int64_t d : v->constant.dims()) dims.push_back(d);
     reference::Folding folding(reference::FoldLimits::none());
@@ -313,8 +313,8 @@ class Cluster {
     return graph_.new_constant(v->name, (*results)[0].tensor());
   }
 
-  ir::Value* turned_inlet(ir::Value* v) {
-    ir::Value*& made = turned_inlets_[v];
+  ir::Value* transposed_inlet(ir::Value* v) {
+    ir::Value*& made = transposed_inlets_[v];
     if (made) return made;
     made = graph_.new_value(std::string(v->name) + ":transposed", type_before(v->type), &region_);
     const bool is_own = v->producer && v->producer->parent == &region_;
@@ -338,11 +338,11 @@ class Cluster {
   const ValueSet& results_;
   const Axes axes_;
   Axes back_;
-  std::vector<ir::Value*> turned_, leaks_, inlets_;
+  std::vector<ir::Value*> cluster_values_, leaks_, inlets_;
   std::unordered_set<const ir::Value*> seen_, inlets_seen_;
   std::vector<ir::Node*> inside_, exits_;
   std::unordered_set<const ir::Node*> members_;
-  std::unordered_map<ir::Value*, ir::Value*> before_, turned_inlets_;
+  std::unordered_map<ir::Value*, ir::Value*> before_, transposed_inlets_;
   // New nodes behind a node of the region; null: in front of all nodes.
   std::unordered_map<const ir::Node*, std::vector<std::unique_ptr<ir::Node>>> behind_;
 };
@@ -365,10 +365,10 @@ ValueSet results_of_regions(const ir::Region& top) {
   return results;
 }
 
-bool settle_one(ir::Graph& graph, ir::Region& region) {
+bool cancel_one(ir::Graph& graph, ir::Region& region) {
   for (const auto& node : region.nodes) {
     for (const auto& body : node->regions) {
-      if (settle_one(graph, *body)) return true;
+      if (cancel_one(graph, *body)) return true;
     }
   }
   std::optional<Readers> readers;
@@ -390,10 +390,10 @@ bool settle_one(ir::Graph& graph, ir::Region& region) {
 
 }  // namespace
 
-bool settle_transposes(ir::Graph& graph) {
+bool cancel_transposes(ir::Graph& graph) {
   bool changed = false;
   constexpr int kMostClusters = 100;
-  for (int i = 0; i < kMostClusters && settle_one(graph, graph.top()); ++i) {
+  for (int i = 0; i < kMostClusters && cancel_one(graph, graph.top()); ++i) {
     remove_dead_nodes(graph);
     changed = true;
   }

@@ -51,7 +51,7 @@ class Pending {
 
   void visit(const ir::Node& node) {
     if (waits(node)) {
-      for (const ir::Value* v : node.inputs) settle(v);
+      for (const ir::Value* v : node.inputs) prepare_operand(v);
       join(node);
       return;
     }
@@ -114,7 +114,7 @@ class Pending {
   }
 
   // Makes sure that an operand of a node that starts to wait is computed, or waits in the same group.
-  void settle(const ir::Value* v) {
+  void prepare_operand(const ir::Value* v) {
     if (!v) return;
     if (views_.contains(v)) {
       need(v->producer->inputs[0]);

@@ -190,7 +190,7 @@ class Specializer {
     return around->parent_node != nullptr;
   }
 
-  void know_nothing(ir::Node& node) {
+  void forget_types(ir::Node& node) {
     for (ir::Value* v : node.outputs) {
       if (!v) continue;
       inference_.forget(v);
@@ -226,7 +226,7 @@ class Specializer {
     node->input_count = 0;
     node->regions.clear();
     region.nodes.push_back(std::move(node));
-    know_nothing(*region.nodes.back());
+    forget_types(*region.nodes.back());
     return {};
   }
 

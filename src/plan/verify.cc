@@ -204,7 +204,7 @@ class Verifier {
   // --- order
 
   // The instruction that makes this use: some uses of a loop's first instruction happen at its back edge or its end.
-  uint32_t turn_of(uint32_t at, const SlotUse& use) const {
+  uint32_t instruction_of(uint32_t at, const SlotUse& use) const {
     const Instruction& in = p_.code[at];
     if (info(in.code).index != IndexOf::kLoop) return at;
     const uint32_t last = p_.loops[in.index].last;
@@ -213,7 +213,7 @@ class Verifier {
   }
 
   Status check_order() const {
-    std::vector<bool> is_there = made_before_the_run();
+    std::vector<bool> is_written = written_before_run();
     struct Due {
       uint32_t at;
       SlotUse use;
@@ -221,31 +221,31 @@ class Verifier {
     std::multimap<uint32_t, Due> due;  // by the instruction that makes the use
     TREADLE_TRY(for_each_use([&](uint32_t at, const SlotUse& use) -> Status {
       // A pipeline's own instructions make its uses.
-      if (info(p_.code[at].code).index != IndexOf::kPipeline) due.emplace(turn_of(at, use), Due{at, use});
+      if (info(p_.code[at].code).index != IndexOf::kPipeline) due.emplace(instruction_of(at, use), Due{at, use});
       return {};
     }));
-    for (const auto& [turn, one] : due) {
+    for (const auto& [executes_at, one] : due) {
       const auto& [at, use] = one;
       const bool is_read = use.role == Role::kReads || use.role == Role::kReadsValue || use.role == Role::kReadsRows ||
                            use.role == Role::kHandsOn;
-      if (is_read && !is_there[use.slot]) return broken(at, use, "is read before anything writes it");
-      is_there[use.slot] = true;
+      if (is_read && !is_written[use.slot]) return broken(at, use, "is read before anything writes it");
+      is_written[use.slot] = true;
     }
     for (const Output& output : p_.outputs) {
-      if (!is_there[output.slot]) return error(Code::kInternal, "nothing writes the output in s{}", output.slot);
+      if (!is_written[output.slot]) return error(Code::kInternal, "nothing writes the output in s{}", output.slot);
     }
     return {};
   }
 
-  std::vector<bool> made_before_the_run() const {
-    std::vector<bool> is_there(p_.slots.size());
-    is_there[kNoSlot] = true;
+  std::vector<bool> written_before_run() const {
+    std::vector<bool> is_written(p_.slots.size());
+    is_written[kNoSlot] = true;
     for (size_t s = 0; s < p_.slots.size(); ++s) {
       const Storage storage = p_.slots[s].storage;
-      if (storage == Storage::kConstant || storage == Storage::kInput) is_there[s] = true;
+      if (storage == Storage::kConstant || storage == Storage::kInput) is_written[s] = true;
     }
-    for (const Input& input : p_.inputs) is_there[input.slot] = true;
-    return is_there;
+    for (const Input& input : p_.inputs) is_written[input.slot] = true;
+    return is_written;
   }
 
   // --- memory
@@ -254,8 +254,8 @@ class Verifier {
     TREADLE_TRY(for_each_use([this](uint32_t at, const SlotUse& use) -> Status {
       const Slot& slot = p_.slots[use.slot];
       const bool is_placed = slot.storage == Storage::kArena || slot.storage == Storage::kHandle;
-      const uint32_t turn = turn_of(at, use);
-      if (is_placed && (turn < slot.first || turn > slot.last)) {
+      const uint32_t executes_at = instruction_of(at, use);
+      if (is_placed && (executes_at < slot.first || executes_at > slot.last)) {
         return broken(at, use, "lives from {} to {} only", slot.first, slot.last);
       }
       if (use.role == Role::kKeeps && (slot.first > 0 || slot.last + 1 < p_.code.size())) {

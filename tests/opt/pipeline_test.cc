@@ -176,7 +176,7 @@ TEST(Pipeline, WithAllPassesOffACaseIsLoadedAndSpecialisedAsWithoutOptimisation)
 TEST(Pipeline, ARewriteOfATypedModelCanBeSwitchedOff) {
   const Case c{"cast", R"(<ir_version: 10, opset_import: ["" : 22]>
 cast (float[2] x, int64[2] y) => (int64[2] z) { z = CastLike (x, y) })"};
-  for (const char* const off : {"", "settle-casts"}) {
+  for (const char* const off : {"", "replace-cast-like"}) {
     SessionOptions options;
     options.passes_off = off;
     const auto session = c.open(options);

@@ -90,7 +90,7 @@ void few_rows(const BlockWeights& w, const int32_t* block, const BlockRows& r, i
 
 // The weights of a block as floats, [block, kColumns].
 template <int kBits>
-void take_apart(const BlockWeights& w, const int32_t* block, float* weights) {
+void unpack(const BlockWeights& w, const int32_t* block, float* weights) {
   constexpr int kPerWord = 32 / kBits;
   for (int64_t word = 0; word < w.words(); ++word) {
     unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
@@ -149,7 +149,7 @@ void many_rows(const BlockWeights& w, const int32_t* block, const BlockRows& r, 
   float* sums = weights + w.block * BlockWeights::kColumns;
   std::fill_n(sums, r.rows * BlockWeights::kColumns, 0.0f);
   for (int64_t b = 0; b < w.blocks(); ++b, block += w.block_words()) {
-    take_apart<kBits>(w, block, weights);
+    unpack<kBits>(w, block, weights);
     for (int first = 0; first < BlockWeights::kColumns; first += kTileColumns) {
       int64_t row = 0;
       for (; row + kTileRows <= r.rows; row += kTileRows) {

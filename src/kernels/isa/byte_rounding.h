@@ -120,11 +120,11 @@ class ByteRounding {
     const L::Bits first = L::adds16(L::packs32(whole(a), whole(b)), zero_);
     const L::Bits second = L::adds16(L::packs32(whole(c), whole(d)), zero_);
     const L::Bits bytes = narrow(first, second);
-    const __m128i turned = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m128i byte_order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 #if defined(__AVX512F__)
-    return _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(turned));
+    return _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(byte_order));
 #else
-    return _mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(turned));
+    return _mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(byte_order));
 #endif
   }
 

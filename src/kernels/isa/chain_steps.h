@@ -86,7 +86,7 @@ struct Values {
     if constexpr (kVectors > 3) x.v[3] = from_register<T, N>(made, d);
     return x;
   }
-  TREADLE_ALWAYS_INLINE void hand_on(uint64_t& made, Register& a, Register& b, Register& c, Register& d) const {
+  TREADLE_ALWAYS_INLINE void pass_on(uint64_t& made, Register& a, Register& b, Register& c, Register& d) const {
     to_register(v[0], made, a);
     if constexpr (kVectors > 1) to_register(v[1], made, b);
     if constexpr (kVectors > 2) to_register(v[2], made, c);
@@ -134,11 +134,11 @@ struct UnaryStep {
     const V x = V::take(made, a, b, c, d);
     const auto y = each_vector<kVectors>([&](int i) { return evaluate_unary<Op>(canonical(x.v[i]), step); });
     y.store(table[step->out]);
-    y.hand_on(made, a, b, c, d);
+    y.pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
-    V::load(table[step->in[0]]).hand_on(made, a, b, c, d);
+    V::load(table[step->in[0]]).pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() { return {reinterpret_cast<ChainFn>(&memory), reinterpret_cast<ChainFn>(&first), nullptr}; }
@@ -153,7 +153,7 @@ struct BinaryStep {
     const V y = V::load(table[step->in[1]]);
     const auto z = each_vector<kVectors>([&](int i) { return Op::eval(canonical(x.v[i]), canonical(y.v[i])); });
     z.store(table[step->out]);
-    z.hand_on(made, a, b, c, d);
+    z.pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t second(TREADLE_STEP_ARGUMENTS) {
@@ -161,11 +161,11 @@ struct BinaryStep {
     const V y = V::take(made, a, b, c, d);
     const auto z = each_vector<kVectors>([&](int i) { return Op::eval(canonical(x.v[i]), canonical(y.v[i])); });
     z.store(table[step->out]);
-    z.hand_on(made, a, b, c, d);
+    z.pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
-    V::load(table[step->in[0]]).hand_on(made, a, b, c, d);
+    V::load(table[step->in[0]]).pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() {
@@ -188,11 +188,11 @@ struct WhereStep {
       return select(wide != Vec<Lane, N>(Lane(0)), x.v[i], y.v[i]);
     });
     z.store(table[step->out]);
-    z.hand_on(made, a, b, c, d);
+    z.pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
   static int64_t memory(TREADLE_STEP_ARGUMENTS) {
-    Condition::load(table[step->in[0]]).hand_on(made, a, b, c, d);
+    Condition::load(table[step->in[0]]).pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL first(step, table, iterations, made, a, b, c, d);
   }
   static ChainForms forms() { return {reinterpret_cast<ChainFn>(&memory), reinterpret_cast<ChainFn>(&first), nullptr}; }
@@ -204,7 +204,7 @@ struct SplatStep {
     const T x = *static_cast<const T*>(table[step->in[0]]);
     const auto y = each_vector<kVectors>([&](int) { return Vec<T, N>(x); });
     y.store(table[step->out]);
-    y.hand_on(made, a, b, c, d);
+    y.pass_on(made, a, b, c, d);
     TREADLE_TAIL_CALL next_step(step)(step + 1, table, iterations, made, a, b, c, d);
   }
 };

@@ -236,8 +236,8 @@ void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns,
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE size_t extreme_of(const T* x, size_t n, bool select_last) {
   using V = Vec<T, N>;
-  using Place = typename SizedInt<sizeof(T)>::Signed;
-  using Places = Vec<Place, N>;
+  using Index = typename SizedInt<sizeof(T)>::Signed;
+  using Indices = Vec<Index, N>;
   const size_t last = n - N;  // the last vector may overlap the one before it
   V extremes = V::load(x + last);
   for (size_t i = 0; i < last; i += N) extremes = combine<kTerm>(extremes, V::load(x + i));
@@ -248,17 +248,17 @@ TREADLE_ALWAYS_INLINE size_t extreme_of(const T* x, size_t n, bool select_last) 
     const V v = V::load(x + i);
     return is_nan ? v != v : v == wanted;
   };
-  Place lanes[N];
-  for (int k = 0; k < N; ++k) lanes[k] = static_cast<Place>(k);
-  const Places places = Places::load(lanes);
+  Index lanes[N];
+  for (int k = 0; k < N; ++k) lanes[k] = static_cast<Index>(k);
+  const Indices indices = Indices::load(lanes);
   if (select_last) {
     size_t at = last;
     while (!any(found(at))) at -= std::min<size_t>(at, N);
-    return at + static_cast<size_t>(fold_lanes<Term::kMax>(select(found(at), places, Places(-1))));
+    return at + static_cast<size_t>(fold_lanes<Term::kMax>(select(found(at), indices, Indices(-1))));
   }
   size_t at = 0;
   while (!any(found(at))) at = std::min(at + N, last);
-  return at + static_cast<size_t>(fold_lanes<Term::kMin>(select(found(at), places, Places(N))));
+  return at + static_cast<size_t>(fold_lanes<Term::kMin>(select(found(at), indices, Indices(N))));
 }
 
 template <Term kTerm, class T>
@@ -293,24 +293,24 @@ template <Term kTerm, bool kEqualToo, int N, int kVectors, class T>
 TREADLE_ALWAYS_INLINE void extreme_column_block(const T* x, size_t stride, size_t rows, int64_t first, T* best,
                                                 int64_t* out) {
   using V = Vec<T, N>;
-  using Place = typename SizedInt<sizeof(T)>::Signed;
-  using Places = Vec<Place, N>;
+  using Index = typename SizedInt<sizeof(T)>::Signed;
+  using Indices = Vec<Index, N>;
   V extremes[kVectors];
-  Places places[kVectors];
-  for (int k = 0; k < kVectors; ++k) extremes[k] = V::load(best + k * N), places[k] = Places(-1);
+  Indices indices[kVectors];
+  for (int k = 0; k < kVectors; ++k) extremes[k] = V::load(best + k * N), indices[k] = Indices(-1);
   for (size_t r = 0; r < rows; ++r, x += stride) {
-    const Places here(static_cast<Place>(r));
+    const Indices here(static_cast<Index>(r));
     for (int k = 0; k < kVectors; ++k) {
       const V value = V::load(x + k * N);
       const auto wins = beats<kTerm, kEqualToo>(value, extremes[k]);
       extremes[k] = select(wins, value, extremes[k]);
-      places[k] = select(wins, here, places[k]);
+      indices[k] = select(wins, here, indices[k]);
     }
   }
   for (int k = 0; k < kVectors; ++k) {
-    Place lanes[N];
+    Index lanes[N];
     extremes[k].store(best + k * N);
-    places[k].store(lanes);
+    indices[k].store(lanes);
     for (int i = 0; i < N; ++i) {
       if (lanes[i] >= 0) out[k * N + i] = first + static_cast<int64_t>(lanes[i]);
     }

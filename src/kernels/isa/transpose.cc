@@ -151,12 +151,12 @@ V every_third(V a, V b, V c, std::index_sequence<kLane...>) {
 
 // Elements from kFirst on of a[0], b[0], c[0], a[1], b[1], ...
 template <size_t kFirst, class V, size_t... kLane>
-V by_turns(V a, V b, V c, std::index_sequence<kLane...>) {
+V interleaved_three(V a, V b, V c, std::index_sequence<kLane...>) {
   constexpr size_t kLanes = sizeof...(kLane);
-  const auto whose = [](size_t lane) constexpr { return (kFirst + lane) % 3; };
+  const auto source = [](size_t lane) constexpr { return (kFirst + lane) % 3; };
   const auto at = [](size_t lane) constexpr { return (kFirst + lane) / 3; };
-  const V low = __builtin_shufflevector(a, b, (whose(kLane) < 2 ? whose(kLane) * kLanes + at(kLane) : 0)...);
-  return __builtin_shufflevector(low, c, (whose(kLane) < 2 ? kLane : kLanes + at(kLane))...);
+  const V low = __builtin_shufflevector(a, b, (source(kLane) < 2 ? source(kLane) * kLanes + at(kLane) : 0)...);
+  return __builtin_shufflevector(low, c, (source(kLane) < 2 ? kLane : kLanes + at(kLane))...);
 }
 
 // join_three() and part_three() for narrower elements.
@@ -168,9 +168,9 @@ int64_t join_narrow(const std::byte* in, int64_t in_stride, std::byte* out, int6
   for (; r + N <= rows; r += N, in += 16, out += 48) {
     SquareRow<T> planes[3], joined[3];
     for (int i = 0; i < 3; ++i) std::memcpy(&planes[i], in + i * in_stride, 16);
-    joined[0] = by_turns<0>(planes[0], planes[1], planes[2], kLanes);
-    joined[1] = by_turns<N>(planes[0], planes[1], planes[2], kLanes);
-    joined[2] = by_turns<2 * N>(planes[0], planes[1], planes[2], kLanes);
+    joined[0] = interleaved_three<0>(planes[0], planes[1], planes[2], kLanes);
+    joined[1] = interleaved_three<N>(planes[0], planes[1], planes[2], kLanes);
+    joined[2] = interleaved_three<2 * N>(planes[0], planes[1], planes[2], kLanes);
     std::memcpy(out, joined, sizeof joined);
   }
   return r;
