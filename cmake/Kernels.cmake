@@ -12,15 +12,15 @@ set(TREADLE_ISA_FLAGS_avx512 ${TREADLE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mav
 
 # The register tiles unroll into tens of thousands of checked accesses each: with all of the undefined-behaviour checks a
 # file of them takes minutes and gigabytes. Theirs are left to the address sanitizer, which sees every access.
-set(TREADLE_TILED_KERNELS gemm*.cc conv/direct.cc conv/depthwise*.cc conv/im2col.cc conv/implicit_gemm*.cc conv/pointwise*.cc
+set(TREADLE_TILED_KERNELS gemm/*.cc conv/direct.cc conv/depthwise*.cc conv/im2col.cc conv/implicit_gemm*.cc conv/pointwise*.cc
   conv/col2im.cc)
 
 find_program(BFD_LINKER NAMES ld.bfd)
 find_program(OBJCOPY NAMES objcopy)
 
 function(treadle_add_isa_kernels core)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/isa/*.cc"
-    "${PROJECT_SOURCE_DIR}/src/kernels/isa/conv/*.cc")
+  set(folder "${PROJECT_SOURCE_DIR}/src/kernels/isa")
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc" "${folder}/conv/*.cc" "${folder}/gemm/*.cc")
   if(NOT sources)
     return()
   endif()

@@ -9,7 +9,6 @@
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/conv/windows.h"
 #include "kernels/isa/entry.h"
-#include "kernels/isa/gemm_dot.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 

@@ -15,7 +15,7 @@ enum class SumOrder : uint8_t {
   kWeights,  // of the weights: channel by channel, the taps of each
   kTaps,     // tap by tap, the channels of each
   kColumns,  // down the columns of the kernel
-  kDots,     // in several sums at once (gemm_dot.h)
+  kDots,     // in several sums at once (gemm/dots.h)
   kOutputs,  // the channels of a tap, whose sum is added to the output
 };
 

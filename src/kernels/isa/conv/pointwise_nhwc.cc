@@ -8,7 +8,6 @@
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/conv/pointwise.h"
 #include "kernels/isa/entry.h"
-#include "kernels/isa/gemm_dot.h"
 #include "kernels/isa/gemm_pack.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {

@@ -1,7 +1,13 @@
 // Products of floats by panels of bytes with a scale for each column.
 
-#include "kernels/isa/gemm_types.h"
-#include "kernels/isa/gemm_walk.h"
+#include <algorithm>
+#include <cstdint>
+
+#include "base/caches.h"
+#include "kernels/isa/gemm/panels.h"
+#include "kernels/isa/gemm/tile_choice.h"
+#include "kernels/isa/gemm/types.h"
+#include "kernels/isa/gemm/widened.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -14,7 +20,7 @@ void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
   const auto& from = *static_cast<const ByteColumns*>(b);
   const auto* bytes = static_cast<const uint8_t*>(from.bytes);
   auto* scales = static_cast<float*>(packed);
-  const int64_t columns = padded_columns(s);
+  const int64_t columns = padded_columns<float>(s);
   for (int64_t j = 0; j < columns; ++j) scales[j] = j < s.n ? from.scales[j * from.scale_step] : 0.0f;
   auto* panels = reinterpret_cast<uint8_t*>(scales + columns);
   for (int64_t j = 0; j < columns; j += kHalfWidth) {
@@ -33,8 +39,9 @@ void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 
 void use_byte_panels(GemmPlan& plan) {
   const GemmShape& shape = plan.shape;
-  plan.packed_b_bytes = static_cast<size_t>(padded_columns(shape)) * (sizeof(float) + static_cast<size_t>(shape.k));
-  plan.run = run_panels<float, ScaledByte>;
+  plan.packed_b_bytes =
+      static_cast<size_t>(padded_columns<float>(shape)) * (sizeof(float) + static_cast<size_t>(shape.k));
+  plan.run = NarrowWalks<ScaledByte>::run;
   plan.pack = pack_byte_panels;
   plan.panels = {};
   plan.alternates = plan.packed_b_bytes > caches().first;

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 #include "base/in_pieces.h"
 #include "kernels/gemm.h"
 #include "kernels/isa/combine_rows.h"
+#include "kernels/isa/gemm/epilogue.h"
 #include "kernels/isa/gemm_tile.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -25,29 +27,6 @@ constexpr bool is_short_dot(int64_t k) {
 template <class T>
 constexpr int64_t dot_rows(int64_t k) {
   return is_short_dot<T>(k) ? kFullLanes<T> : kDotRows;
-}
-
-template <class T>
-T to_element(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<int64_t>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-template <class T>
-Epilogue<T> make_epilogue(const GemmPlan& plan, const GemmOperands& operands) {
-  const GemmShape& s = plan.shape;
-  Epilogue<T> e{to_element<T>(s.alpha), to_element<T>(s.beta), static_cast<const T*>(operands.bias), s.bias_row,
-                s.bias_col};
-  if constexpr (!std::is_integral_v<T>) {
-    e.addend = static_cast<const T*>(operands.addend);
-    e.clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
-    e.low = static_cast<T>(s.low);
-    e.high = static_cast<T>(s.high);
-  }
-  return e;
 }
 
 template <class T>
@@ -190,5 +169,15 @@ void pack_dots(const GemmPlan& plan, const void* b, void* packed, StopPoll& stop
     if (!goes_on) return;
   }
 }
+
+template <class T>
+struct DotsWalk {
+  static constexpr std::string_view kName = "dots";
+  static bool fits(const GemmPlan& plan, int64_t) { return plan.shape.n <= kGemmDotColumns; }
+  static bool pays(const GemmPlan&, int64_t) { return true; }
+  static void run(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {
+    run_dots<T>(plan, operands, range);
+  }
+};
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

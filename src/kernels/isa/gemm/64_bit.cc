@@ -1,7 +1,7 @@
 // Products of integers of 64 bits, signed or not.
 
-#include "kernels/isa/gemm_types.h"
-#include "kernels/isa/gemm_walk.h"
+#include "kernels/isa/gemm/prepare.h"
+#include "kernels/isa/gemm/types.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 

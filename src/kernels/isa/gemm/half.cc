@@ -1,7 +1,13 @@
 // Products of floats by panels of float16.
 
-#include "kernels/isa/gemm_types.h"
-#include "kernels/isa/gemm_walk.h"
+#include <algorithm>
+#include <cstdint>
+
+#include "base/caches.h"
+#include "kernels/isa/gemm/panels.h"
+#include "kernels/isa/gemm/tile_choice.h"
+#include "kernels/isa/gemm/types.h"
+#include "kernels/isa/gemm/widened.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -33,7 +39,7 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 
 void use_half_panels(GemmPlan& plan) {
   plan.packed_b_bytes = plan.packed_b_bytes / sizeof(float) * sizeof(Half);
-  plan.run = run_panels<float, Half>;
+  plan.run = NarrowWalks<Half>::run;
   plan.pack = pack_half_panels;
   plan.panels = {};
   plan.alternates = plan.packed_b_bytes > caches().first;

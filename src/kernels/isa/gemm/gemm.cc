@@ -1,7 +1,7 @@
-// Matrix products of 32- and 64-bit elements, by their type (gemm_walk.h).
+// Matrix products of 32- and 64-bit elements, by their type (prepare.h).
 
 #include "kernels/isa/entry.h"
-#include "kernels/isa/gemm_types.h"
+#include "kernels/isa/gemm/types.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
