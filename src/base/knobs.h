@@ -99,6 +99,8 @@ inline constexpr Knob kKnobs[] = {
      "numerics.md"},
     {knobs::kVariable, "TREADLE_CONV", "a method that explain and profile name", "",
      "this method computes all convolutions that it fits; src/kernels/README.md describes methods", knobs::kTests},
+    {knobs::kVariable, "TREADLE_GEMM", "a walk that explain and profile name", "",
+     "this walk computes all matrix products that it fits; src/kernels/README.md describes walks", knobs::kTests},
     {knobs::kVariable, "TREADLE_SIGBUS", "off", "", "leaves the signal SIGBUS to the program", knobs::kAll, "files.md"},
     {knobs::kVariable, "TREADLE_FILL_MEMORY", "0 to 255", "", "what fresh memory is filled with", knobs::kTests,
      "memory.md"},

@@ -17,6 +17,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "base/stop.h"
 #include "type/element_type.h"
@@ -46,8 +48,8 @@ struct GemmShape {
 inline constexpr int64_t kGemmDotColumns = 2, kGemmShortDot = 64;
 inline constexpr size_t kKernelAlignment = 64;  // of packed operands and of scratch; other pointers need none
 
-// Where pack_b puts the elements of B, for who reads them without run_gemm (jit/row_product.h), counted in elements:
-// panels of `columns` columns, one behind the other, each row by row; the last one is filled up.
+// Where pack_b puts the elements of B, for code that reads them without run_gemm (jit/row_product.h). Counts elements.
+// Panels of `columns` columns lie one behind the other, each row by row; the last one is filled up.
 struct GemmPanels {
   int64_t columns = 0;  // 0: packed in a way that only run_gemm knows
   int64_t rows = 0;     // of B
@@ -67,6 +69,7 @@ struct ByteColumns {
 };
 
 struct GemmPlan;
+struct GemmWalk;  // isa/gemm/walk.h
 // Rows [row_begin, row_end), columns [column_begin, column_end) of C.
 struct GemmRange {
   int64_t row_begin, row_end, column_begin, column_end;
@@ -88,27 +91,45 @@ using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed, Sto
 // Plain data: copied freely, owns nothing.
 struct GemmPlan {
   GemmShape shape;
+  std::string_view walk;     // the name of the walk for shape.m rows; other numbers of rows may take another one
+  std::string_view packing;  // plans with one packing, k, n and strides of B pack alike
   ComputeType type = ComputeType::kF32;
   int32_t column_step = 1;  // splitting columns at multiples of this loses no speed
   size_t scratch_bytes = 0;
   size_t packed_b_bytes = 0;
   bool alternates = false;  // with few rows, runs one after the other gain from changing direction (GemmOperands)
   GemmPanels panels;
-  // Products of many rows go through blocks of so many steps and rows. Rows of A are copied next to each other where
-  // there is room in the scratch. Where B is not packed, so many of its panels are copied at a time.
+  // The sizes of the blocks of walks that go through a product in blocks: steps, rows of A, panels of a B that is not
+  // packed. `blocks_rows`: the scratch has room to copy a block of rows of A.
   int64_t block_steps = 0, block_rows = 0, block_panels = 1;
   bool blocks_rows = false;
+  const GemmWalk* wanted = nullptr;  // taken for all numbers of rows that it fits; null: none
   GemmRun run = nullptr;
   GemmPack pack = nullptr;
+};
+
+// The walks of the instruction set in use, by name. src/kernels/README.md
+std::vector<std::string_view> gemm_walks();
+// Makes prepare_gemm on the calling thread take the walk of this name wherever it fits, for tests and benchmarks.
+// TREADLE_GEMM does so for all threads.
+class ScopedGemmWalk {
+ public:
+  explicit ScopedGemmWalk(std::string_view name);
+  ~ScopedGemmWalk();
+  ScopedGemmWalk(const ScopedGemmWalk&) = delete;
+  ScopedGemmWalk& operator=(const ScopedGemmWalk&) = delete;
+
+ private:
+  std::string_view before_;
 };
 
 // `type` is one of kF32, kF64, kI32, kU32, kI64, kU64. m is only a hint: a plan runs any number of rows
 // (run_gemm_rows).
 GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
-// About what a number takes that is packed, into memory that comes fresh from the system.
+// The estimated time to pack an element into memory that is fresh from the system.
 inline constexpr double kPackedNs = 1;
-// About what a product takes that is added to a sum.
+// The estimated time of a multiply-add.
 inline constexpr double kProductNs = 0.05;
 
 // B with the strides of the shape, or ByteColumns -> plan.packed_b_bytes, as plan.panels says. Like all packing it ends

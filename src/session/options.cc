@@ -11,6 +11,7 @@
 #include "base/knobs.h"
 #include "base/memory_fill.h"
 #include "kernels/conv.h"
+#include "kernels/gemm.h"
 
 namespace treadle::session {
 
@@ -21,8 +22,16 @@ bool is_number(std::string_view text, int64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
+// `what`: what the names of `known` are.
+Status check_name(Variable variable, std::string_view what, const std::vector<std::string_view>& known) {
+  const char* found = environment(variable);
+  if (!found || !*found || std::find(known.begin(), known.end(), found) != known.end()) return {};
+  return error(Code::kInvalidArgument, "{} names {} ({}), found '{}'", variable.name(), what, fmt::join(known, ", "),
+               found);
+}
+
 // Checks the remaining variables: TREADLE_ISA must be a known instruction set, though this machine may lack it,
-// TREADLE_CONV a method of convolution; others a number of bytes, a byte, or off.
+// TREADLE_CONV a method of convolution, TREADLE_GEMM a walk of products; others a number of bytes, a byte, or off.
 Status check_environment() {
   int64_t bytes = 0;
   const char* room = environment("TREADLE_JIT_CACHE_BYTES");
@@ -37,14 +46,8 @@ Status check_environment() {
   if (fill && *fill && !fill_named(fill)) {
     return error(Code::kInvalidArgument, "{} takes a number from 0 to 255, found '{}'", kFillVariable, fill);
   }
-  const char* method = environment("TREADLE_CONV");
-  if (method && *method) {
-    const std::vector<std::string_view> methods = kernels::conv_methods();
-    if (std::find(methods.begin(), methods.end(), method) == methods.end()) {
-      return error(Code::kInvalidArgument, "TREADLE_CONV names a method of convolution ({}), found '{}'",
-                   fmt::join(methods, ", "), method);
-    }
-  }
+  TREADLE_TRY(check_name("TREADLE_CONV", "a method of convolution", kernels::conv_methods()));
+  TREADLE_TRY(check_name("TREADLE_GEMM", "a walk of matrix products", kernels::gemm_walks()));
   const char* wanted = environment("TREADLE_ISA");
   if (!wanted) return {};
   std::string known;

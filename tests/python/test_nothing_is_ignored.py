@@ -362,6 +362,7 @@ def test_environment_variables_that_mean_nothing_are_refused():
         ("TREADLE_JIT", "auto,soon"),
         ("TREADLE_ISA", "avx-512"),
         ("TREADLE_CONV", "winograd"),
+        ("TREADLE_GEMM", "strassen"),
         ("TREADLE_SIGBUS", "on"),
         ("TREADLE_FILL_MEMORY", "256"),
     ):

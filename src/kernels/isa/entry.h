@@ -12,7 +12,9 @@
 
 namespace treadle::kernels {
 
-TREADLE_IN_EACH_ISA(GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);)
+// `wanted`: the walk to take wherever it fits.
+TREADLE_IN_EACH_ISA(GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape, std::string_view wanted = {});)
+TREADLE_IN_EACH_ISA(std::vector<std::string_view> gemm_walks();)
 TREADLE_IN_EACH_ISA(ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view wanted);)
 TREADLE_IN_EACH_ISA(ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_view wanted);)
 // Names of methods. conv_methods() lists methods of bytes last.

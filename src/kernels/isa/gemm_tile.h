@@ -60,9 +60,10 @@ struct TileArgs {
   int64_t sum_row = 0;
   bool partial = false;  // more steps follow: no epilogue yet
   const Epilogue<T>* epilogue = nullptr;
-  const char* next =
-      nullptr;            // kNextPanel: what to ask for, `next_step` bytes further on at each step; for a tile that
-  int64_t next_step = 0;  // asks ahead: the panels that are read after those of the tile
+  // kNextPanel: what to prefetch, `next_step` bytes further on at each step. A tile with a prefetch distance: the
+  // panels that are read after those of the tile.
+  const char* next = nullptr;
+  int64_t next_step = 0;
 };
 
 enum class TileMode { kRowA, kColumnA, kIndirectB };  // a_col == 1; a_row == 1 (or one row); a_row == 1 and b_offset
@@ -74,7 +75,7 @@ inline constexpr int kMaxRows = std::is_integral_v<T>    ? 4
                                 : kVectorBytes == 32     ? 6
                                                          : 4;
 
-// The epilogue for a tile whose sums lie in rows of `columns` elements, `columns` a multiple of lanes.
+// The epilogue for a tile whose sums are stored in rows of `columns` elements, a multiple of the lanes.
 template <class T>
 [[gnu::noinline]] void finish(const TileArgs<T>& t, const T* sums, int rows, int columns) {
   using L = Lanes<T>;
@@ -113,8 +114,8 @@ template <class T>
 inline constexpr int kLine = 64;  // bytes
 inline constexpr int kNextPanel = -1;
 
-// Asks for what the epilogue will read, so that it is there after the sums: rows of a recurrence's input come from
-// afar, once per step. A row that all rows share is near already.
+// Prefetches what the epilogue reads: rows of a recurrence's input come from memory, once per step. A row that all rows
+// share is in a cache already.
 template <class T, int kRows, int kVectors>
 [[gnu::always_inline]] inline void prefetch_addends(const TileArgs<T>& t) {
   const auto fetch = [](const T* from, int64_t row) __attribute__((always_inline)) {
@@ -129,7 +130,8 @@ template <class T, int kRows, int kVectors>
   if (e.addend != nullptr) fetch(e.addend, t.c_row);
 }
 
-// And for where results go: a store that misses would wait for its line, and those behind it for that store.
+// Prefetches the lines that results go to: a store that misses would wait for its line, and the stores behind it for
+// that store.
 template <class T, int kRows, int kVectors>
 [[gnu::always_inline]] inline void prefetch_results(const TileArgs<T>& t) {
   for (int r = 0; r < kRows; ++r) {
@@ -186,8 +188,8 @@ template <class V>
 #endif
 }
 
-// All steps of the tile. kAhead: of each panel, bytes from what is read to what is asked for; 0: nothing is;
-// kNextPanel: what the arguments say is asked for.
+// All steps of the tile. kAhead: the prefetch distance in bytes, in each panel; 0: none; kNextPanel: the tile
+// prefetches what the arguments say.
 template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B, int kAhead, int kFirst>
 [[gnu::always_inline]] inline void add_products(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
                                                 TileSums<T, kRows, kVectors>& acc) {
@@ -363,7 +365,7 @@ int64_t tiles_of(int64_t rows) {
   return (rows + kMaxRows<T> - 1) / kMaxRows<T>;
 }
 
-// Of the highest of them.
+// The rows of the highest of these tiles.
 template <class T>
 int64_t balanced_rows(int64_t rows) {
   const int64_t tiles = tiles_of<T>(rows);

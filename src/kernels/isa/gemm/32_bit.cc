@@ -5,8 +5,8 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-GemmPlan prepare_32_bit_gemm(ComputeType type, const GemmShape& shape) {
-  return prepare<uint32_t>(type, shape);
+GemmPlan prepare_32_bit_gemm(ComputeType type, const GemmShape& shape, std::string_view wanted) {
+  return prepare<uint32_t>(type, shape, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

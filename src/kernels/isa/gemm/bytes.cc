@@ -37,14 +37,15 @@ void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 
 }  // namespace
 
-void use_byte_panels(GemmPlan& plan) {
+void use_byte_panels(GemmPlan& plan, std::string_view wanted) {
   const GemmShape& shape = plan.shape;
   plan.packed_b_bytes =
       static_cast<size_t>(padded_columns<float>(shape)) * (sizeof(float) + static_cast<size_t>(shape.k));
-  plan.run = NarrowWalks<ScaledByte>::run;
+  plan.packing = "byte-panels";
   plan.pack = pack_byte_panels;
   plan.panels = {};
   plan.alternates = plan.packed_b_bytes > caches().first;
+  NarrowWalks<ScaledByte>::choose(plan, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

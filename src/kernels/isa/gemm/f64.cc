@@ -5,8 +5,8 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-GemmPlan prepare_f64_gemm(ComputeType type, const GemmShape& shape) {
-  return prepare<double>(type, shape);
+GemmPlan prepare_f64_gemm(ComputeType type, const GemmShape& shape, std::string_view wanted) {
+  return prepare<double>(type, shape, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

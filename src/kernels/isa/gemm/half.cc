@@ -37,12 +37,13 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 
 }  // namespace
 
-void use_half_panels(GemmPlan& plan) {
+void use_half_panels(GemmPlan& plan, std::string_view wanted) {
   plan.packed_b_bytes = plan.packed_b_bytes / sizeof(float) * sizeof(Half);
-  plan.run = NarrowWalks<Half>::run;
+  plan.packing = "half-panels";
   plan.pack = pack_half_panels;
   plan.panels = {};
   plan.alternates = plan.packed_b_bytes > caches().first;
+  NarrowWalks<Half>::choose(plan, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

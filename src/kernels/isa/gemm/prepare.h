@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 #include "base/caches.h"
@@ -78,24 +79,26 @@ void set_blocks(GemmPlan& plan) {
 }
 
 template <class T>
-GemmPlan prepare(ComputeType type, const GemmShape& shape) {
+GemmPlan prepare(ComputeType type, const GemmShape& shape, std::string_view wanted) {
   GemmPlan plan;
   plan.shape = shape;
   plan.type = type;
   if (shape.n <= kGemmDotColumns) {
-    plan.run = NarrowProductWalks<T>::run;
+    plan.packing = "columns";
     plan.packed_b_bytes = static_cast<size_t>(shape.n * shape.k) * sizeof(T);
     plan.scratch_bytes = static_cast<size_t>((shape.n + dot_rows<T>(shape.k)) * shape.k) * sizeof(T);
     plan.pack = pack_dots<T>;
+    NarrowProductWalks<T>::choose(plan, wanted);
     return plan;
   }
   plan.column_step = kPanelWidth<T>;
   plan.packed_b_bytes = static_cast<size_t>(padded_columns<T>(shape) * shape.k) * sizeof(T);
   set_blocks<T>(plan);
-  plan.run = WalksOf<T>::Table::run;
+  plan.packing = "panels";
   plan.pack = pack_panels<T>;
   plan.panels = panels_of<T>(shape);
   plan.alternates = shape.b_packed && plan.packed_b_bytes > caches().first;
+  WalksOf<T>::Table::choose(plan, wanted);
   return plan;
 }
 

@@ -11,8 +11,20 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "kernels/gemm.h"
+
+namespace treadle::kernels {
+
+// A walk as a plan holds it that was told to take it.
+struct GemmWalk {
+  std::string_view name;
+  bool (*fits)(const GemmPlan& plan, int64_t rows);
+  GemmRun run;
+};
+
+}  // namespace treadle::kernels
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -22,19 +34,33 @@ inline constexpr int64_t kPackRows = 24;
 template <class... Walks>
 class WalkTable {
  public:
-  static std::string_view name(const GemmPlan& plan, int64_t rows) {
-    std::string_view name;
-    with_walk(plan, rows, [&]<class Walk>() { name = Walk::kName; });
-    return name;
+  static void add_names(std::vector<std::string_view>& names) { (names.push_back(Walks::kName), ...); }
+
+  // Sets the plan's walk. `wanted`: the walk to take wherever it fits, if the table has it.
+  static void choose(GemmPlan& plan, std::string_view wanted) {
+    const int64_t rows = plan.shape.m;
+    plan.run = run;
+    plan.wanted = nullptr;
+    for (const GemmWalk& walk : kRows) {
+      if (walk.name == wanted) plan.wanted = &walk;
+    }
+    if (plan.wanted != nullptr && plan.wanted->fits(plan, rows)) {
+      plan.walk = plan.wanted->name;
+    } else {
+      with_walk(plan, rows, [&]<class Walk>() { plan.walk = Walk::kName; });
+    }
   }
+
+ private:
+  static constexpr GemmWalk kRows[] = {{Walks::kName, Walks::fits, Walks::run}...};
 
   static void run(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {
     const int64_t rows = range.row_end - range.row_begin;
     if (rows <= 0 || range.column_end <= range.column_begin) return;
+    if (plan.wanted != nullptr && plan.wanted->fits(plan, rows)) return plan.wanted->run(plan, operands, range);
     with_walk(plan, rows, [&]<class Walk>() { Walk::run(plan, operands, range); });
   }
 
- private:
   // Calls fn with the first walk that fits and pays. All of it is inlined: a GEMV is too short to go through pointers.
   template <class Fn>
   [[gnu::always_inline]] static void with_walk(const GemmPlan& plan, int64_t rows, const Fn& fn) {
