@@ -138,7 +138,8 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   grid = ProductGrid::cut(shape.m, shape.n, ns, matrices, plan.column_step, threads);
   const bool plain = shape.alpha == 1 && shape.low == -__builtin_inff() && shape.high == __builtin_inff();
   single_rows = nullptr;
-  if (shape.m == 1 && shape.n > kernels::kGemmDotColumns && shape.b_col == 1 && plain && grid.blocks() == 1) {
+  if (shape.m == 1 && shape.n > kernels::kGemmDotColumns && shape.b_col == 1 && plain && grid.blocks() == 1 &&
+      plan.wanted == nullptr) {
     single_rows = kernels::stacked_rows(compute_type(wide));
   }
   worker_scratch = (plan.scratch_bytes + 63) / 64 * 64;
@@ -148,11 +149,14 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
 
 uint64_t packed_layout(const kernels::GemmPlan& plan, ElementType stored) {
   uint64_t key = 0x6765'6d6d;
-  for (int64_t part :
-       {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
-        int64_t{plan.shape.b_half}, int64_t{plan.shape.b_bytes}, static_cast<int64_t>(kernels::preferred_isa())}) {
-    key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u;
+  const auto add = [&key](uint64_t part) {
+    key = (key ^ part) * 0x9E37'79B9'7F4A'7C15u;
     key ^= key >> 29;
+  };
+  for (const char letter : plan.packing) add(static_cast<unsigned char>(letter));
+  for (int64_t part : {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
+                       static_cast<int64_t>(kernels::preferred_isa())}) {
+    add(static_cast<uint64_t>(part));
   }
   return key;
 }
@@ -255,6 +259,10 @@ Status StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
   return {};
 }
 
+std::string_view StackedGemm::method(bool has_bias) const {
+  return takes_single_rows(has_bias) ? "stacked-rows" : plan.walk;
+}
+
 const void* StackedGemm::matrix_b(const void* b, int64_t offset) const {
   if (!packed) return static_cast<const std::byte*>(b) + offset * static_cast<int64_t>(width);
   return packed + static_cast<size_t>(offset / (plan.shape.k * plan.shape.n)) * plan.packed_b_bytes;
@@ -317,7 +325,7 @@ bool takes_turn_backward(void* kept) {
 }  // namespace
 
 void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, void* kept) const {
-  if (single_rows && !packed && !bias) return run_single_rows(a, b, c);
+  if (takes_single_rows(bias != nullptr)) return run_single_rows(a, b, c);
   const int64_t blocks = grid.blocks();
   const bool backward = takes_turn_backward(kept);
   parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
@@ -122,10 +123,13 @@ struct StackedGemm {
   // Computes the first `rows` rows of a single matrix.
   void run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
                 void* kept) const;
+  // The name of the way in which run() computes (Kernel::method).
+  std::string_view method(bool has_bias) const;
   double cost_ns() const { return static_cast<double>(matrices * grid.blocks()) * grid.block_ns; }
 
  private:
   class Walk;
+  bool takes_single_rows(bool has_bias) const { return single_rows && !packed && !has_bias; }
   void run_single_rows(const void* a, const void* b, void* c) const;
   const void* matrix_b(const void* b, int64_t offset) const;
 };

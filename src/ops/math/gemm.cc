@@ -113,7 +113,8 @@ Status prepare_gemm(PrepareContext& ctx) {
   state->keeps = ctx.kept_bytes > 0;
   ctx.cost_ns = state->gemm.cost_ns();
   if (kRagged) state->entries = ctx.inputs[3].element_count();
-  ctx.set_kernel(run_gemm<kRagged>, state);
+  ctx.set_kernel(run_gemm<kRagged>, state, nullptr,
+                 kRagged ? state->gemm.plan.walk : state->gemm.method(state->has_bias));
   return {};
 }
 

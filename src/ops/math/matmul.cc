@@ -163,9 +163,9 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   state->keeps = ctx.kept_bytes > 0;
   ctx.cost_ns = state->gemm.cost_ns();
   if (wide != out.type) {
-    ctx.set_kernel(run_narrow, state);
+    ctx.set_kernel(run_narrow, state, nullptr, state->gemm.method(false));
   } else {
-    ctx.set_kernel(run_plain, state, resize_product);
+    ctx.set_kernel(run_plain, state, resize_product, state->gemm.method(false));
   }
   state->perm_a = axes_of(ctx, 0);
   state->perm_b = axes_of(ctx, 1);

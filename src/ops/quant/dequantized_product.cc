@@ -62,7 +62,7 @@ Status prepare(PrepareContext& ctx) {
   ctx.kept_bytes = state->gemm.kept_bytes();
   state->keeps = ctx.kept_bytes > 0;
   ctx.cost_ns = state->gemm.cost_ns();
-  ctx.set_kernel(run, state);
+  ctx.set_kernel(run, state, nullptr, state->gemm.method(state->has_bias));
   return {};
 }
 
