@@ -163,8 +163,7 @@ void LoopWriter::DynamicShapeWriter::size_unsqueeze(Tensor& to, uint32_t pc) {
 void LoopWriter::DynamicShapeWriter::size_split(Tensor& to, uint32_t pc) {
   to.sizes = input(pc, 0).sizes;
   Value*& size = to.sizes[static_cast<size_t>(code(pc).axis)];
-  Value* const whole = size;
-  size_rules::split_evenly(sizes_, whole, static_cast<int64_t>(node(pc).outputs.size()), size);
+  size_rules::split_evenly(sizes_, size, static_cast<int64_t>(node(pc).outputs.size()), size);
 }
 
 void LoopWriter::DynamicShapeWriter::size_range(Tensor& to, uint32_t pc) {

@@ -22,11 +22,6 @@ IrSizes::Truth IrSizes::both(Truth a, Truth b) {
   return is_always(b) || is_never(a) ? a : b_.CreateAnd(a, b);
 }
 
-IrSizes::Truth IrSizes::either(Truth a, Truth b) {
-  if (is_never(a) || is_always(b)) return b;
-  return is_never(b) || is_always(a) ? a : b_.CreateOr(a, b);
-}
-
 IrSizes::Size IrSizes::count(const List& sizes) {
   Size product = number(1);
   for (Size size : sizes) {
@@ -34,6 +29,13 @@ IrSizes::Size IrSizes::count(const List& sizes) {
     if (product != size) check(b_.CreateICmpULE(product, number(kLargest)));
   }
   return product;
+}
+
+std::pair<IrSizes::Size, IrSizes::Size> IrSizes::counts(const List& in, const List& sizes,
+                                                        std::span<const Truth> is_rest) {
+  List others = sizes;
+  for (size_t d = 0; d < others.size(); ++d) others[d] = select(is_rest[d], number(1), others[d]);
+  return {count(in), count(others)};
 }
 
 void IrSizes::agree(Size a, Size b) {

@@ -5,6 +5,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ class IrSizes {
 
   Size number(int64_t n) const { return b_.getInt64(static_cast<uint64_t>(n)); }
   Size unknown() const { return number(0); }  // never occurs
-  Size add(Size a, Size b) { return b_.CreateAdd(a, b); }
+  Size add(Size a, Size b) { return is_number(a, 0) ? b : is_number(b, 0) ? a : b_.CreateAdd(a, b); }
   Size sub(Size a, Size b) { return is_number(b, 0) ? a : b_.CreateSub(a, b); }
   Size mul(Size a, Size b) { return is_number(a, 1) ? b : is_number(b, 1) ? a : b_.CreateMul(a, b); }
   Size floor_div(Size a, Size b) { return is_number(b, 1) ? a : b_.CreateUDiv(a, b); }  // sizes are not negative
@@ -36,11 +37,11 @@ class IrSizes {
   Size max(Size a, Size b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); }
   Size select(Truth truth, Size yes, Size no);
   Size from_front(Size bound, Size size) { return select(b_.CreateICmpSLT(bound, number(0)), add(bound, size), bound); }
-  // A size from a list of the model, which may have any value.
+  // A number that a model states as a size may be any: checks that it is at most kLargest.
   Size stated(Size size) { return check(b_.CreateICmpSLE(size, number(kLargest))), size; }
-  // If a product exceeds the limit of native code, the row is left to the engine from that product on.
+  // Checks that the product is at most kLargest, and so that it does not overflow: the engine computes longer values.
   Size count(const List& sizes);
-  std::pair<Size, Size> counts(const List& in, const List& others) { return {count(in), count(others)}; }
+  std::pair<Size, Size> counts(const List& in, const List& sizes, std::span<const Truth> is_rest);
 
   Truth never() const { return b_.getFalse(); }
   static bool is_never(Truth truth) { return is_number(truth, 0); }
@@ -50,7 +51,6 @@ class IrSizes {
   Truth equal(Size a, Size b) { return a == b ? b_.getTrue() : b_.CreateICmpEQ(a, b); }
   Truth negated(Truth truth) { return b_.CreateNot(truth); }
   Truth both(Truth a, Truth b);
-  Truth either(Truth a, Truth b);
 
   template <class Message>
   bool require(Truth truth, const Message&) {

@@ -83,9 +83,7 @@ bool take_rest(S& s, const typename S::List& in, const Truths& is_rest, const ty
                    s.text(in), s.text(s.count(in)), s.text(sizes), s.text(s.count(sizes)));
     });
   }
-  typename S::List others = sizes;
-  for (size_t d = 0; d < sizes.size(); ++d) others[d] = s.select(is_rest[d], s.number(1), sizes[d]);
-  const auto [count, product] = s.counts(in, others);
+  const auto [count, product] = s.counts(in, sizes, is_rest);
   const auto is_empty = s.is(product, 0);
   if (!s.require(s.negated(s.both(has_rest, is_empty)), [&] {
         return error(Code::kInvalidArgument, "shape is {}, expected no -1 beside a size of 0: any size would fit",
@@ -110,13 +108,26 @@ bool take_rest(S& s, const typename S::List& in, const Truths& is_rest, const ty
 template <class S>
 bool reshape(S& s, const typename S::List* in, bool zero_is_size, typename S::List& sizes) {
   using Size = typename S::Size;
+  const auto twice = [] {
+    return error(Code::kInvalidArgument, "shape holds -1 more than once, expected it at most once");
+  };
+  const Size zero = s.number(0), one = s.number(1);
   InlineVector<typename S::Truth, 6> is_rest;
-  auto has_rest = s.never();
+  Size rests = zero;  // how many -1 there are
   for (size_t d = 0; d < sizes.size(); ++d) {
-    Size& size = sizes[d];
-    const auto keeps = zero_is_size ? s.never() : s.is(size, 0);
+    const Size given = sizes[d];
+    is_rest.push_back(s.is(given, -1));
+    rests = s.add(rests, s.select(is_rest[d], one, zero));
+    if (s.is_certainly(rests, 2)) return s.require(s.never(), twice);
+    if (!s.require(s.is_at_least(given, -1), [&] {
+          return error(Code::kInvalidArgument, "a shape holds {}, expected -1 or more", s.text(given));
+        })) {
+      return false;
+    }
+    const auto keeps = zero_is_size ? s.never() : s.is(given, 0);
+    sizes[d] = s.stated(given);
     if (!in || d < in->size()) {
-      size = s.select(keeps, in ? (*in)[d] : s.unknown(), size);
+      sizes[d] = s.select(keeps, in ? (*in)[d] : s.unknown(), sizes[d]);
     } else if (!s.require(s.negated(keeps), [&] {
                  return error(Code::kInvalidArgument,
                               "shape holds 0 at position {}, expected an axis of input {} there, whose size is kept", d,
@@ -124,21 +135,9 @@ bool reshape(S& s, const typename S::List* in, bool zero_is_size, typename S::Li
                })) {
       return false;
     }
-    is_rest.push_back(s.is(size, -1));
-    if (!s.require(s.negated(s.both(has_rest, is_rest[d])), [&] {
-          return error(Code::kInvalidArgument, "shape holds -1 more than once, expected it at most once");
-        })) {
-      return false;
-    }
-    if (!s.require(s.is_at_least(size, -1), [&] {
-          return error(Code::kInvalidArgument, "a shape holds {}, expected -1 or more", s.text(size));
-        })) {
-      return false;
-    }
-    has_rest = s.either(has_rest, is_rest[d]);
-    size = s.select(keeps, size, s.stated(size));
   }
-  return !in || take_rest(s, *in, is_rest, has_rest, sizes);
+  if (!s.require(s.negated(s.is_at_least(rests, 2)), twice)) return false;
+  return !in || take_rest(s, *in, is_rest, s.negated(s.is(rests, 0)), sizes);
 }
 
 // --- Squeeze, Unsqueeze, reductions
@@ -209,11 +208,13 @@ bool concat(S& s, typename S::List& all, const typename S::List& more, size_t ax
 // The size of each of `parts` equal parts.
 template <class S>
 bool split_evenly(S& s, const typename S::Size& size, int64_t parts, typename S::Size& part) {
-  part = s.floor_div(size, s.number(parts));
-  return s.require(s.equal(s.mul(part, s.number(parts)), size), [&] {
+  const typename S::Size each = s.floor_div(size, s.number(parts));
+  const bool fits = s.require(s.equal(s.mul(each, s.number(parts)), size), [&] {
     return error(Code::kInvalidArgument, "the axis has size {}, expected a multiple of the {} equal parts",
                  s.text(size), parts);
   });
+  part = each;  // which may be where `size` is
+  return fits;
 }
 
 // The sizes of `parts` parts, the last of which are smaller where the size is no multiple of their number.
@@ -276,7 +277,7 @@ bool range(S& s, const typename S::Size& start, const typename S::Size& limit, c
   return true;
 }
 
-// --- Gather, Transpose
+// --- Gather
 
 // The axis gives way to those of the indices.
 template <class List>

@@ -42,11 +42,13 @@ Dim DimSizes::from_front(const Dim& bound, const Dim& size) {
   return bound.value() < 0 ? size + bound : bound;
 }
 
-std::pair<Dim, Dim> DimSizes::counts(const Shape& in, const Shape& others) {
+std::pair<Dim, Dim> DimSizes::counts(const Shape& in, const Shape& sizes, std::span<const bool> is_rest) {
   Shape left = in;
   if (is_known(in)) left = {element_count(in)};
   Dim rest = 1;
-  for (const Dim& size : others) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (is_rest[i]) continue;
+    const Dim& size = sizes[i];
     auto* const twin = std::find_if(left.begin(), left.end(), [&](const Dim& d) { return same(d, size); });
     if (twin != left.end() && !twin->is_known(0)) {
       left.erase(static_cast<size_t>(twin - left.begin()));

@@ -2,6 +2,7 @@
 // What size rules (op/size_rules.h) compute with where sizes are numbers, and where they may be symbols.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -35,7 +36,12 @@ class WholeSizes {
     for (const Size size : sizes) product = mul(product, size);
     return product;
   }
-  std::pair<Size, Size> counts(const List& in, const List& others) { return {count(in), count(others)}; }
+  // The products of both; of `sizes` without those that `is_rest`.
+  std::pair<Size, Size> counts(const List& in, const List& sizes, std::span<const bool> is_rest) {
+    Size product = 1;
+    for (size_t d = 0; d < sizes.size(); ++d) product = is_rest[d] ? product : mul(product, sizes[d]);
+    return {count(in), product};
+  }
 
   static Truth never() { return false; }
   static bool is_never(Truth truth) { return !truth; }
@@ -45,7 +51,6 @@ class WholeSizes {
   static Truth equal(Size a, Size b) { return a == b; }
   static Truth negated(Truth truth) { return !truth; }
   static Truth both(Truth a, Truth b) { return a && b; }
-  static Truth either(Truth a, Truth b) { return a || b; }
 
   template <class Message>
   bool require(Truth truth, const Message&) const {
@@ -94,7 +99,7 @@ class DimSizes {
   static Dim stated(const Dim& size) { return size.lower_bound().value_or(-1) < 0 ? Dim() : size; }
   static Dim count(const Shape& sizes) { return element_count(sizes); }
   // The products of both, without sizes that both have: symbols need no division then.
-  static std::pair<Dim, Dim> counts(const Shape& in, const Shape& others);
+  static std::pair<Dim, Dim> counts(const Shape& in, const Shape& sizes, std::span<const bool> is_rest);
 
   // The elements that Slice takes, where the general rule says it in more words or not at all; nullopt elsewhere.
   static std::optional<Dim> simple_slice(const Dim& size, const Dim& start, const Dim& end, int64_t step);
@@ -109,7 +114,6 @@ class DimSizes {
   static Truth equal(const Dim& a, const Dim& b) { return !a.is_known() || !b.is_known() || a.value() == b.value(); }
   static Truth negated(Truth truth) { return !truth; }
   static Truth both(Truth a, Truth b) { return a && b; }
-  static Truth either(Truth a, Truth b) { return a || b; }
 
   template <class Message>
   bool require(Truth truth, const Message& message) {
