@@ -60,6 +60,8 @@ class LoopWriter::DynamicShapeWriter {
     uint32_t reader = UINT32_MAX, read = 0;
   };
 
+  class RowReducer;
+
   const plan::DynamicNode& node(uint32_t pc) const { return w_.p_.dynamic[w_.p_.code[pc].index]; }
   const plan::DynamicCode& code(uint32_t pc) const { return w_.request_.dynamic.at(pc); }
   const Tensor& input(uint32_t pc, size_t i) const { return tensors_.at(inputs_.at(pc)[i]); }
@@ -114,7 +116,6 @@ class LoopWriter::DynamicShapeWriter {
   Value* address(const Tensor& of, const Values& at) const;
   Value* elements(uint32_t s, const Values& at, unsigned lanes, Seen& seen);
   Value* load(const Tensor& of, const Values& at, unsigned lanes);
-  Value* reduce_row(const Tensor& to, uint32_t s, const Values& at, Value* n);
 
   LoopWriter& w_;
   const uint32_t first_, end_;
