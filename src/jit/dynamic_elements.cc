@@ -6,9 +6,6 @@
 
 namespace treadle::jit {
 
-using plan::DynamicCode;
-using Kind = plan::DynamicCode::Kind;
-
 void LoopWriter::DynamicShapeWriter::make_places(Block* otherwise) {
   std::vector<plan::NativeValue> wanted;
   std::vector<uint32_t> slots;
@@ -50,8 +47,8 @@ void LoopWriter::DynamicShapeWriter::find_data(uint32_t s) {
     return b.CreateGEP(scalar, data, b.CreateMul(turns, stride));
   };
   to.data = from.data;
-  switch (to.code->kind) {
-    case Kind::kSlice:
+  switch (to.code->rule) {
+    case SizeRule::kSlice:
       to.strides = from.strides;
       for (size_t i = 0; i < to.code->axes.size(); ++i) {
         const auto axis = static_cast<size_t>(to.code->axes[i]);
@@ -59,19 +56,19 @@ void LoopWriter::DynamicShapeWriter::find_data(uint32_t s) {
         to.strides[axis] = b.CreateMul(from.strides[axis], number(to.code->steps[i]));
       }
       break;
-    case Kind::kSplit: {
+    case SizeRule::kSplit: {
       const auto axis = static_cast<size_t>(to.code->axis);
       to.strides = from.strides;
       Value* const before = b.CreateMul(number(static_cast<int64_t>(to.output)), to.sizes[axis]);
       to.data = moved(to.data, before, from.strides[axis]);
       break;
     }
-    case Kind::kSqueeze:
+    case SizeRule::kSqueeze:
       for (size_t d = 0; d < from.strides.size(); ++d) {
         if (!to.code->has_axis(d)) to.strides.push_back(from.strides[d]);
       }
       break;
-    case Kind::kUnsqueeze:
+    case SizeRule::kUnsqueeze:
       for (size_t d = 0, next = 0; d < to.sizes.size(); ++d) {
         to.strides.push_back(to.code->has_axis(d) ? number(0) : from.strides[next++]);
       }
@@ -164,7 +161,7 @@ LoopWriter::Value* LoopWriter::DynamicShapeWriter::elements(uint32_t s, const Va
   Value* result = nullptr;
   if (of.data) {
     result = load(of, at, lanes);
-  } else if (of.code->kind == Kind::kRange) {
+  } else if (of.code->rule == SizeRule::kRange) {
     llvm::Type* const scalar = element_ir_type(b.getContext(), of.type);
     const auto spread = [&](Value* x) {
       Value* const narrow = b.CreateTrunc(x, scalar);
@@ -200,7 +197,7 @@ LoopWriter::Value* LoopWriter::DynamicShapeWriter::elements(uint32_t s, const Va
 
 // Puts the elements of a value where they are read from, or has that done with what comes next.
 void LoopWriter::DynamicShapeWriter::compute(uint32_t s) {
-  if (tensors_.at(s).code->kind == Kind::kReduction) return reduce(s);
+  if (tensors_.at(s).code->rule == SizeRule::kReduce) return reduce(s);
   put_pieces(s);
 }
 
@@ -219,7 +216,7 @@ void LoopWriter::DynamicShapeWriter::put_pieces(uint32_t s) {
   const uint32_t whole = join == joins_.end() ? s : join->second.concat;
   const Tensor& made = tensors_.at(whole);
   Tensor place = place_of(to);
-  if (made.code->kind != Kind::kConcat) {
+  if (made.code->rule != SizeRule::kConcat) {
     put_piece({s, place});
   } else {
     place.sizes = made.sizes;

@@ -10,7 +10,6 @@ namespace treadle::jit {
 
 using plan::DynamicCode;
 using plan::kNoSlot;
-using Kind = plan::DynamicCode::Kind;
 
 namespace {
 
@@ -31,8 +30,8 @@ LoopWriter::DynamicShapeWriter::DynamicShapeWriter(LoopWriter& writer, uint32_t 
 // --- what there is ---------------------------------------------------------------------------------------------------
 
 bool LoopWriter::DynamicShapeWriter::is_part(const DynamicCode& code) const {
-  return code.kind == Kind::kSlice || code.kind == Kind::kReshape || code.kind == Kind::kSqueeze ||
-         code.kind == Kind::kUnsqueeze || code.kind == Kind::kSplit;
+  return code.rule == SizeRule::kSlice || code.rule == SizeRule::kReshape || code.rule == SizeRule::kSqueeze ||
+         code.rule == SizeRule::kUnsqueeze || code.rule == SizeRule::kSplit;
 }
 
 // Once for all rows of a function.
@@ -59,7 +58,8 @@ void LoopWriter::DynamicShapeWriter::survey() {
   for (const uint32_t s : order_) {
     Tensor& made = tensors_.at(s);
     const bool is_shared = made.uses > 1 && made.cost > kMostRecomputed;
-    if (made.code->kind == Kind::kConcat || made.code->kind == Kind::kReduction || is_shared) made.is_placed = true;
+    if (made.code->rule == SizeRule::kConcat || made.code->rule == SizeRule::kReduce || is_shared)
+      made.is_placed = true;
   }
   find_joins();
 }
@@ -74,7 +74,7 @@ void LoopWriter::DynamicShapeWriter::find_joins() {
   for (const uint32_t s : order_) {
     const Tensor& made = tensors_.at(s);
     std::optional<Join> join;
-    if (made.code->kind != Kind::kElementwise || !made.is_placed || !find_join(s, join) || !join) continue;
+    if (made.code->rule != SizeRule::kBroadcast || !made.is_placed || !find_join(s, join) || !join) continue;
     for (const uint32_t gone : {join->concat, join->read}) {
       tensors_.at(gone).is_joined = true;
       tensors_.at(gone).is_placed = false;
@@ -95,14 +95,14 @@ bool LoopWriter::DynamicShapeWriter::find_join(uint32_t s, std::optional<Join>& 
       continue;
     }
     const Tensor& in = it->second;
-    if (in.code->kind == Kind::kElementwise && !in.is_placed) {
+    if (in.code->rule == SizeRule::kBroadcast && !in.is_placed) {
       if (!find_join(name, join)) return false;
       continue;
     }
-    if (in.code->kind != Kind::kReshape || in.uses != 1 || is_outside(name) || join) return false;
+    if (in.code->rule != SizeRule::kReshape || in.uses != 1 || is_outside(name) || join) return false;
     const uint32_t whole = inputs_.at(in.pc)[0];
     const auto concat = tensors_.find(whole);
-    if (concat == tensors_.end() || concat->second.code->kind != Kind::kConcat) return false;
+    if (concat == tensors_.end() || concat->second.code->rule != SizeRule::kConcat) return false;
     if (concat->second.code->appends || concat->second.uses != 1 || is_outside(whole)) return false;
     // A place of the Concat's result has to have a number for each axis, and more than one element along the last.
     const Shape& regrouped = w_.p_.slots[name].type.shape;
@@ -139,7 +139,7 @@ const std::vector<uint32_t>& LoopWriter::DynamicShapeWriter::name_inputs(uint32_
 void LoopWriter::DynamicShapeWriter::survey(uint32_t pc) {
   const plan::DynamicNode& of = node(pc);
   const DynamicCode& does = code(pc);
-  size_t cost = does.kind == Kind::kElementwise ? cost_of(does.step) : 1;
+  size_t cost = does.rule == SizeRule::kBroadcast ? cost_of(does.step) : 1;
   const std::vector<uint32_t>& inputs = name_inputs(pc);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto it = tensors_.find(inputs[i]);
@@ -149,8 +149,8 @@ void LoopWriter::DynamicShapeWriter::survey(uint32_t pc) {
     ++in.uses;
     const bool needs_memory = is_part(does) && !is_part(*in.code);
     // Rows of what is cut out of something do not lie one behind the other.
-    const bool is_cut = in.code->kind == Kind::kSlice || in.code->kind == Kind::kSplit;
-    if (needs_memory || (does.kind == Kind::kReshape && is_cut)) in.is_placed = true;
+    const bool is_cut = in.code->rule == SizeRule::kSlice || in.code->rule == SizeRule::kSplit;
+    if (needs_memory || (does.rule == SizeRule::kReshape && is_cut)) in.is_placed = true;
     if (!in.is_placed && cost + in.cost > kMostInOneLoop) in.is_placed = true;
     if (!in.is_placed) cost += in.cost;
   }

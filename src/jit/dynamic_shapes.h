@@ -1,13 +1,18 @@
 #pragma once
-// A row of nodes whose sizes only the run knows, as loops with these sizes in registers.
+// A row of nodes of dynamic shape, as loops with the sizes in registers.
 //
-// The engine tells the sizes of what the row reads; those of everything in it follow, and whether they go together.
-// Then the engine makes places for what somebody reads from memory: results that others read, what Concat puts
-// together, and what would be computed more than once at some cost. Everything else is computed where it is needed, an
-// operand of a reduction within the reduction. Neighbours of the same sizes share a loop, and with it what they load
-// and compute alike. What is done to all elements that Concat puts together is done to its parts. Where sizes are not
-// those that code was written for (sizes that do not go together, long values, sizes of 1 that are spread though the
-// plan did not know), the engine runs the row, and says what is wrong.
+// Native code asks the engine for the sizes of the row's inputs, derives all others by the rules of op/size_rules.h,
+// and checks that they agree. Then the engine makes places for what is read from memory: results that instructions
+// outside of the row read, what Concat puts together, and what would be computed more than once at some cost.
+// Everything else is computed where it is needed, an operand of a reduction within the reduction. Neighbours of the
+// same sizes share a loop, and with it what they load and compute alike. What is done to all elements that Concat puts
+// together is done to its parts. Where sizes are not those that the code was written for (sizes that do not agree, long
+// values, sizes of 1 that are broadcast though the plan did not know), the engine runs the row, and says what is wrong.
+//
+//   dynamic_shapes.cc    plans the row: what is in memory, what shares a loop
+//   dynamic_sizes.cc     writes the sizes
+//   dynamic_elements.cc  writes the loops over elements
+//   dynamic_sums.cc      writes reductions
 
 #include <map>
 #include <optional>
@@ -84,6 +89,7 @@ class LoopWriter::DynamicShapeWriter {
   void read_sizes(Block* otherwise);
   void add_planned(uint32_t name, uint32_t s, const std::vector<int64_t>& sizes);
   void find_sizes(uint32_t pc);
+  void size_by_rule(Tensor& to, uint32_t pc);
   void size_elementwise(Tensor& to, uint32_t pc);
   void size_reduction(Tensor& to, uint32_t pc);
   void size_slice(Tensor& to, uint32_t pc);

@@ -9,7 +9,6 @@ namespace treadle::jit {
 
 using plan::DynamicCode;
 using plan::kNoSlot;
-using Kind = plan::DynamicCode::Kind;
 
 LoopWriter::Value* LoopWriter::DynamicShapeWriter::count_of(const Tensor& of) const {
   Value* count = number(1);
@@ -181,16 +180,36 @@ void LoopWriter::DynamicShapeWriter::size_range(Tensor& to, uint32_t pc) {
   to.step = numbers[2];
 }
 
+void LoopWriter::DynamicShapeWriter::size_by_rule(Tensor& to, uint32_t pc) {
+  switch (code(pc).rule) {
+    case SizeRule::kBroadcast:
+      return size_elementwise(to, pc);
+    case SizeRule::kReduce:
+      return size_reduction(to, pc);
+    case SizeRule::kSlice:
+      return size_slice(to, pc);
+    case SizeRule::kConcat:
+      return size_concat(to, pc);
+    case SizeRule::kReshape:
+      return size_reshape(to, pc);
+    case SizeRule::kSqueeze:
+      return size_squeeze(to, pc);
+    case SizeRule::kUnsqueeze:
+      return size_unsqueeze(to, pc);
+    case SizeRule::kSplit:
+      return size_split(to, pc);
+    case SizeRule::kRange:
+      return size_range(to, pc);
+    case SizeRule::kNone:
+    case SizeRule::kGather:
+      TREADLE_ASSERT(false);  // has no DynamicCode
+  }
+}
+
 void LoopWriter::DynamicShapeWriter::find_sizes(uint32_t pc) {
-  using Find = void (DynamicShapeWriter::*)(Tensor&, uint32_t);
-  static constexpr Find kFinds[] = {
-      &DynamicShapeWriter::size_elementwise, &DynamicShapeWriter::size_reduction, &DynamicShapeWriter::size_slice,
-      &DynamicShapeWriter::size_concat,      &DynamicShapeWriter::size_reshape,   &DynamicShapeWriter::size_squeeze,
-      &DynamicShapeWriter::size_unsqueeze,   &DynamicShapeWriter::size_split,     &DynamicShapeWriter::size_range,
-  };
   for (const uint32_t s : node(pc).outputs) {
     Tensor& to = tensors_.at(s);
-    (this->*kFinds[static_cast<size_t>(code(pc).kind)])(to, pc);
+    size_by_rule(to, pc);
     know(to, s);
   }
 }

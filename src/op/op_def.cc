@@ -148,7 +148,7 @@ uint64_t bits(std::initializer_list<int> inputs) {
 
 OpBuilder& OpBuilder::elementwise() {
   def.elementwise = true;
-  return axes(axes::broadcast, axes::aligned);
+  return sizes(SizeRule::kBroadcast).axes(axes::broadcast, axes::aligned);
 }
 OpBuilder& OpBuilder::shape_inputs(std::initializer_list<int> inputs) {
   return def.shape_inputs = bits(inputs), *this;

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "op/type_sets.h"
 
 namespace treadle {
+
+namespace kernels {
+enum class ReduceOp : uint8_t;  // kernels/reduce.h
+}
 
 class AxisContext;      // op/axes.h
 class WidenContext;     // op/axes.h
@@ -122,6 +127,21 @@ enum class TimeRule : uint8_t {
   kSize,   // of sizes
 };
 
+// Which of the rules in op/size_rules.h states the sizes of the results.
+enum class SizeRule : uint8_t {
+  kNone,       // one of the operator's own
+  kBroadcast,  // of all operands
+  kReduce,     // axes: input 1 or attribute; `keepdims`
+  kSlice,      // bounds, axes and steps: inputs 1 to 4 or attributes
+  kConcat,     // along attribute axis
+  kReshape,    // sizes: input 1 or attribute
+  kSqueeze,    // axes: input 1 or attribute
+  kUnsqueeze,  // likewise
+  kSplit,      // along attribute axis; sizes: input 1 or attribute
+  kRange,      // of three inputs
+  kGather,     // of input 0 along attribute axis; indices: input 1
+};
+
 struct OpDef {
   std::string domain;  // "" is ai.onnx
   std::string name;
@@ -164,6 +184,9 @@ struct OpDef {
   // and `no_axes` says why as the end of a sentence: "one scale is that of all elements".
   AxesFn axes = nullptr;
   const char* no_axes = nullptr;
+  // The rule of op/size_rules.h that states the sizes of results.
+  SizeRule sizes = SizeRule::kNone;
+  std::optional<kernels::ReduceOp> reduction;  // for kReduce: the reduction of elements along the axes
   // What changes in a node whose operands get one more leading axis. Null: the operator takes no more axes. If its axis
   // 0 counts entries, the new axis can still be merged with axis 0.
   WidenFn widen = nullptr;
@@ -173,6 +196,9 @@ struct OpDef {
   WorkFn work = nullptr;
   Product product = Product::kNone;  // which product of its first two inputs it computes; the second may be weights
   uint8_t factors[2] = {0, 1};
+  // The input whose matrices a product reads by columns: the last axis of the input, or of its transpose by attribute
+  // perm_b.
+  std::optional<uint8_t> columns;
   // Each element of a result is an element of an input of the same type, or a constant. Sizes and the other inputs
   // decide which.
   bool moves_elements = false;
@@ -267,6 +293,9 @@ class OpBuilder {
   OpBuilder& product(Product kind, uint8_t left = 0, uint8_t right = 1) {
     return def.product = kind, def.factors[0] = left, def.factors[1] = right, *this;
   }
+  OpBuilder& sizes(SizeRule rule) { return def.sizes = rule, *this; }
+  OpBuilder& reduction(kernels::ReduceOp op) { return def.reduction = op, sizes(SizeRule::kReduce); }
+  OpBuilder& reads_columns(uint8_t input) { return def.columns = input, *this; }
   OpBuilder& elementwise();
   OpBuilder& expand(ExpandFn fn) { return def.expand = fn, *this; }
   OpBuilder& expand_in_loops(ExpandFn fn) { return def.expands_in_loops = true, expand(fn); }

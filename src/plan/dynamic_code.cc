@@ -1,16 +1,18 @@
 #include "plan/dynamic_code.h"
 
 #include <algorithm>
-#include <string_view>
-#include <unordered_map>
-
-#include "op/op_def.h"
 
 namespace treadle::plan {
 
 namespace {
 
-using Kind = DynamicCode::Kind;
+// Reductions that native code writes for any size.
+bool is_written(kernels::ReduceOp op) {
+  using kernels::ReduceOp;
+  constexpr ReduceOp kWritten[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMax,
+                                   ReduceOp::kMin, ReduceOp::kL2,   ReduceOp::kSumSquare};
+  return std::ranges::find(kWritten, op) != std::end(kWritten);
+}
 
 class DynamicDescriber {
  public:
@@ -40,29 +42,34 @@ class DynamicDescriber {
 
  private:
   std::optional<DynamicCode> other() {
-    using Describe = std::optional<DynamicCode> (DynamicDescriber::*)();
-    static const std::unordered_map<std::string_view, Describe> kOthers = {
-        {"ReduceSum", &DynamicDescriber::reduction<kernels::ReduceOp::kSum>},
-        {"ReduceMean", &DynamicDescriber::reduction<kernels::ReduceOp::kMean>},
-        {"ReduceMax", &DynamicDescriber::reduction<kernels::ReduceOp::kMax>},
-        {"ReduceMin", &DynamicDescriber::reduction<kernels::ReduceOp::kMin>},
-        {"ReduceL2", &DynamicDescriber::reduction<kernels::ReduceOp::kL2>},
-        {"ReduceSumSquare", &DynamicDescriber::reduction<kernels::ReduceOp::kSumSquare>},
-        {"Slice", &DynamicDescriber::slice},
-        {"Concat", &DynamicDescriber::concat},
-        {"Reshape", &DynamicDescriber::reshape},
-        {"Squeeze", &DynamicDescriber::squeeze},
-        {"Unsqueeze", &DynamicDescriber::unsqueeze},
-        {"Split", &DynamicDescriber::split},
-        {"Range", &DynamicDescriber::range},
-    };
-    const auto it = kOthers.find(node_.op->name);
-    return it == kOthers.end() ? std::nullopt : (this->*it->second)();
+    switch (node_.op->sizes) {
+      case SizeRule::kReduce:
+        return reduction();
+      case SizeRule::kSlice:
+        return slice();
+      case SizeRule::kConcat:
+        return concat();
+      case SizeRule::kReshape:
+        return reshape();
+      case SizeRule::kSqueeze:
+        return squeeze();
+      case SizeRule::kUnsqueeze:
+        return unsqueeze();
+      case SizeRule::kSplit:
+        return split();
+      case SizeRule::kRange:
+        return range();
+      case SizeRule::kNone:
+      case SizeRule::kBroadcast:
+      case SizeRule::kGather:
+        return std::nullopt;
+    }
+    return std::nullopt;
   }
 
-  static DynamicCode of(Kind kind, int64_t axis = 0, Dims axes = {}) {
+  static DynamicCode of(SizeRule rule, int64_t axis = 0, Dims axes = {}) {
     DynamicCode code;
-    code.kind = kind;
+    code.rule = rule;
     code.axis = axis;
     code.axes = std::move(axes);
     return code;
@@ -77,7 +84,7 @@ class DynamicDescriber {
   }
   // Whether the first operand of a Concat is the beginning of the result's memory.
   bool makes_rows_longer(const DynamicCode& code) const {
-    if (code.kind != Kind::kConcat) return false;
+    if (code.rule != SizeRule::kConcat) return false;
     const Shape& base = p_.slots[input(0)].type.shape;
     const auto is_one = [](const Dim& size) { return size.is_known(1); };
     return std::all_of(base.begin(), base.begin() + code.axis, is_one);
@@ -139,7 +146,7 @@ class DynamicDescriber {
     ElementwiseForm form;
     with_form(node_, in, one_element(node_.outputs[0]),
               [&](const ElementwiseForm& said) { form = in_one_type(said, node_); });
-    DynamicCode code = of(Kind::kElementwise);
+    DynamicCode code = of(SizeRule::kBroadcast);
     ElementwiseCode::Step& step = code.step;
     step.converts = form.kind == ElementwiseForm::Kind::kConversion;
     if ((!step.converts && form.kind != ElementwiseForm::Kind::kOperation) || form.axis >= 0) return std::nullopt;
@@ -156,16 +163,16 @@ class DynamicDescriber {
     return can_fail ? std::nullopt : std::optional(code);
   }
 
-  template <kernels::ReduceOp kOp>
   std::optional<DynamicCode> reduction() {
+    if (!node_.op->reduction || !is_written(*node_.op->reduction)) return std::nullopt;
     const int64_t n = rank(0);
     const ElementType type = node_.inputs[0]->type.element;
     const auto named = axes(1, n);
     if (n == 0 || !named || (type != ElementType::kFloat && type != ElementType::kDouble)) return std::nullopt;
     const bool all = named->empty() && n == 1 && node_.attributes.get_int("noop_with_empty_axes", 0) == 0;
     if (!all && (named->size() != 1 || (*named)[0] != n - 1)) return std::nullopt;
-    DynamicCode code = of(Kind::kReduction);
-    code.reduce = kOp;
+    DynamicCode code = of(SizeRule::kReduce);
+    code.reduce = *node_.op->reduction;
     code.keep = node_.attributes.get_int("keepdims", 1) != 0;
     return code;
   }
@@ -173,7 +180,7 @@ class DynamicDescriber {
   std::optional<DynamicCode> slice() {
     if (node_.version->since < 10 || !is_planned(1) || !is_planned(2)) return std::nullopt;
     const auto count = static_cast<size_t>(length(1).value());
-    DynamicCode code = of(Kind::kSlice);
+    DynamicCode code = of(SizeRule::kSlice);
     for (size_t i = 0; i < count; ++i) code.axes.push_back(static_cast<int64_t>(i)), code.steps.push_back(1);
     if (input(3) != kNoSlot) {
       const auto named = axes(3, rank(0));
@@ -198,31 +205,31 @@ class DynamicDescriber {
       if (input(i) == kNoSlot || rank(i) != n) return std::nullopt;
     }
     const auto axis = normalize_axis(node_.attributes.get_int("axis", 1), n);
-    return axis.ok() ? std::optional(of(Kind::kConcat, *axis)) : std::nullopt;
+    return axis.ok() ? std::optional(of(SizeRule::kConcat, *axis)) : std::nullopt;
   }
 
   std::optional<DynamicCode> reshape() {
     if (node_.version->since < 5 || !is_planned(1) || node_.attributes.get_int("allowzero", 0) != 0)
       return std::nullopt;
     const bool fits = length(1).is_known(rank_of_result());
-    return fits ? std::optional(of(Kind::kReshape)) : std::nullopt;
+    return fits ? std::optional(of(SizeRule::kReshape)) : std::nullopt;
   }
 
   std::optional<DynamicCode> squeeze() {
     auto named = axes(1, rank(0));
     if (!named || named->empty()) return std::nullopt;
-    return of(Kind::kSqueeze, 0, std::move(*named));
+    return of(SizeRule::kSqueeze, 0, std::move(*named));
   }
   std::optional<DynamicCode> unsqueeze() {
     auto named = axes(1, rank_of_result());
     if (!named) return std::nullopt;
-    return of(Kind::kUnsqueeze, 0, std::move(*named));
+    return of(SizeRule::kUnsqueeze, 0, std::move(*named));
   }
 
   std::optional<DynamicCode> split() {
     const auto axis = normalize_axis(node_.attributes.get_int("axis", 0), rank(0));
     if (input(1) != kNoSlot || node_.attributes.has("split") || !axis.ok()) return std::nullopt;
-    return of(Kind::kSplit, *axis);
+    return of(SizeRule::kSplit, *axis);
   }
 
   std::optional<DynamicCode> range() {
@@ -231,7 +238,7 @@ class DynamicDescriber {
     for (size_t i = 0; i < 3; ++i) {
       if (!is_planned(i) || !length(i).is_known(1)) return std::nullopt;
     }
-    return of(Kind::kRange);
+    return of(SizeRule::kRange);
   }
 
   const Program& p_;

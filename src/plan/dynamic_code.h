@@ -4,23 +4,23 @@
 
 #include <algorithm>
 
+#include "op/op_def.h"
 #include "plan/kernel_code.h"
 
 namespace treadle::plan {
 
 struct DynamicCode {
-  enum class Kind : uint8_t {
-    kElementwise,  // `step`; its arguments are inputs of the node
-    kReduction,    // `reduce` along the last axis, which stays with size 1 if `keep`
-    kSlice,        // bounds are inputs 1 and 2; entry i of both belongs to axes[i] and steps[i]
-    kConcat,       // along `axis`
-    kReshape,      // to the sizes in input 1
-    kSqueeze,      // removes the axes `axes`
-    kUnsqueeze,    // adds axes of size 1, the result's `axes`
-    kSplit,        // into equal parts of `axis`
-    kRange,        // of integers
-  };
-  Kind kind{};
+  // The size rule of the operator, which says what the node does:
+  //   kBroadcast  `step`; its arguments are inputs of the node
+  //   kReduce     `reduce` along the last axis, which stays with size 1 if `keep`
+  //   kSlice      bounds are inputs 1 and 2; entry i of both belongs to axes[i] and steps[i]
+  //   kConcat     along `axis`
+  //   kReshape    to the sizes in input 1
+  //   kSqueeze    removes the axes `axes`
+  //   kUnsqueeze  adds axes of size 1, the result's `axes`
+  //   kSplit      into equal parts of `axis`
+  //   kRange      of integers
+  SizeRule rule = SizeRule::kNone;
   ElementwiseCode::Step step;
   kernels::ReduceOp reduce{};
   bool keep = false;

@@ -114,7 +114,8 @@ Status Planner::emit_alias(const ir::Node& node) {
 }
 
 bool Planner::is_row(const ir::Node& node) {
-  if (node.op->name != "Gather" || !node.op->domain.empty() || !node.outputs[0]) return false;
+  if (node.op->sizes != SizeRule::kGather || !node.outputs[0]) return false;
+  if (is_sub_byte(node.outputs[0]->type.element)) return false;  // a row may begin within a byte
   const Shape& data = node.inputs[0]->type.shape;
   if (!element_count(node.inputs[1]->type.shape).is_known(1) ||
       p_.slots[slot(node.inputs[0])].storage == Storage::kHandle) {

@@ -25,11 +25,10 @@ bool is_numeric(const ir::Value* v) {
 
 // The axis of `node`'s operand i that a product reads as columns of its right-hand side; -1 if it is no such operand.
 int64_t columns_axis(const ir::Node& node, size_t i) {
-  const bool permuted = node.op->name == "PermutedMatMul";
-  if (i != 1 || (!permuted && node.op->name != "MatMul")) return -1;
-  const ir::Value* b = node.inputs[1];
+  if (node.op->columns != i) return -1;
+  const ir::Value* b = node.inputs[i];
   if (!b->type.has_shape || b->type.rank() < 2) return -1;
-  const auto axes = permuted ? node.attributes.get_ints("perm_b") : std::span<const int64_t>();
+  const auto axes = node.attributes.get_ints("perm_b");
   return axes.empty() ? b->type.rank() - 1 : axes.back();
 }
 

@@ -110,8 +110,8 @@ class KeyWriter {
     for (size_t i = 0; i < argument_count; ++i) d_.number(arguments[i]);
   }
   void add(const DynamicCode& code) {
-    const auto& [kind, step, reduce, keep, appends, axis, axes, steps, planned] = code;
-    d_.number(kind).number(reduce).number(keep).number(appends).number(axis);
+    const auto& [rule, step, reduce, keep, appends, axis, axes, steps, planned] = code;
+    d_.number(rule).number(reduce).number(keep).number(appends).number(axis);
     add(step);
     for (const Dims* list : {&axes, &steps}) dims(*list);
     for (const Dims& sizes : planned) dims(sizes);

@@ -274,6 +274,7 @@ TREADLE_OP(MatMul, "") {
   op.infer(infer_matmul)
       .prepare(prepare_matmul)
       .strided_inputs({0, 1})
+      .reads_columns(1)
       .axes(matmul_axes, widen_matmul)
       .product(Product::kMatrices)
       .work(work::matrix_product<0>);
@@ -291,6 +292,7 @@ TREADLE_OP(PermutedMatMul, "treadle") {
   op.infer(infer_permuted_matmul)
       .prepare(prepare_permuted_matmul)
       .strided_inputs({0, 1})
+      .reads_columns(1)
       .axes(permuted_matmul_axes)
       .work(permuted_matmul_work);
 }

@@ -119,6 +119,7 @@ void define_arg(OpBuilder& op) {
   op.infer(infer_arg)
       .prepare(prepare_arg<kFn>)
       .dynamic(dynamic_arg<kFn>)
+      .sizes(SizeRule::kReduce)
       .axes(searched_axes, axes::shift_axis)
       .work(work::positions);
 }

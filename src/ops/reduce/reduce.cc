@@ -255,6 +255,7 @@ OpBuilder& end_reduction(OpBuilder& op, InferFn infer) {
   return op.infer(infer)
       .prepare(prepare_reduce<kOp>)
       .dynamic(dynamic_reduce<kOp>)
+      .reduction(kOp)
       .shape_inputs({1})
       .axes(axes::reduced, axes::shift_axes)
       .work(work::reduction);

@@ -148,6 +148,7 @@ TREADLE_OP(Concat, "") {
       .compute(compute_by_position)
       .moves_elements()
       .dynamic(dynamic_concat)
+      .sizes(SizeRule::kConcat)
       .axes(concat_axes, axes::shift_axis_of_all)
       .over_time(TimeRule::kConcat);
   op.def.strided_inputs = ~uint64_t{0};  // however many there are

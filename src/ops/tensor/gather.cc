@@ -495,6 +495,7 @@ TREADLE_OP(Gather, "") {
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
   op.infer(infer_gather)
+      .sizes(SizeRule::kGather)
       .prepare(prepare_gather)
       .compute(compute_gather)
       .moves_elements()
@@ -515,6 +516,7 @@ TREADLE_OP(GatherAny, "treadle") {
       .type("T", types::kAllTensorsIr14)
       .type("Tind", types::kIndices);
   op.infer(infer_gather)
+      .sizes(SizeRule::kGather)
       .prepare(prepare_gather)
       .moves_elements()
       .can_fail_unless(picks_by_constants)

@@ -391,6 +391,7 @@ TREADLE_OP(Range, "") {
   op.infer(infer_range)
       .prepare(prepare_range)
       .dynamic(dynamic_range)
+      .sizes(SizeRule::kRange)
       .shape_inputs({0, 1, 2})
       .no_axes("its operands are single numbers")
       .over_time(TimeRule::kRange);

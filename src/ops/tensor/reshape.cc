@@ -215,6 +215,7 @@ TREADLE_OP(Reshape, "") {
       .compute(compute_reshaped)
       .alias(0)
       .dynamic(dynamic_reshape)
+      .sizes(SizeRule::kReshape)
       .shape_inputs({1})
       .axes(axes::reshaped)
       .over_time(TimeRule::kReshape);
@@ -249,6 +250,7 @@ TREADLE_OP(Squeeze, "") {
       .compute(compute_reshaped)
       .alias(0)
       .dynamic(dynamic_axes<run_dynamic_squeeze>)
+      .sizes(SizeRule::kSqueeze)
       .shape_inputs({1})
       .axes(axes::reshaped)
       .over_time(TimeRule::kSqueeze);
@@ -271,6 +273,7 @@ TREADLE_OP(Unsqueeze, "") {
       .compute(compute_reshaped)
       .alias(0)
       .dynamic(dynamic_axes<run_dynamic_unsqueeze>)
+      .sizes(SizeRule::kUnsqueeze)
       .shape_inputs({1})
       .axes(axes::reshaped);
 }

@@ -240,6 +240,7 @@ TREADLE_OP(Slice, "") {
       .shape_inputs({1, 2, 3, 4})
       .strided_inputs({0})
       .dynamic(dynamic_slice)
+      .sizes(SizeRule::kSlice)
       .axes(sliced_axes, widen_slice)
       .over_time(TimeRule::kSlice);
 }

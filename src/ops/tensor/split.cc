@@ -184,5 +184,6 @@ TREADLE_OP(Split, "") {
       .shape_inputs({1})
       .strided_inputs({0})
       .dynamic(dynamic_split)
+      .sizes(SizeRule::kSplit)
       .axes(split_axes, axes::shift_axis);
 }
