@@ -163,4 +163,12 @@ Status parse_attributes(ir::NodeInfo& node) {
   return {};
 }
 
+bool hands_on(const ir::Node& node, size_t i) {
+  const OpDef& op = *node.op;
+  if (op.alias_input >= 0) return i == static_cast<size_t>(op.alias_input);
+  if (op.converts) return i == 0;
+  const Formal *in = node.version->input(i), *out = node.version->output(0);
+  return op.moves_elements && in && out && in->type == out->type;
+}
+
 }  // namespace treadle

@@ -1,7 +1,6 @@
 #include "stream/state_paths.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <unordered_set>
 
@@ -12,14 +11,6 @@
 namespace treadle::stream {
 
 namespace {
-
-constexpr std::array<std::string_view, 14> kMovers = {"Identity",  "Cast",    "CastLike",  "Reshape",       "Squeeze",
-                                                      "Unsqueeze", "Flatten", "Transpose", "Slice",         "Split",
-                                                      "Gather",    "Expand",  "Pad",       "GatherElements"};
-
-bool is_any_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Whether one formal of an operator takes old values and the other returns them with new ones: "past_key" and
 // "present_key".
@@ -78,22 +69,20 @@ void StatePaths::join(const ir::Node& node, std::span<ir::Value* const> parts, b
 }
 
 void StatePaths::visit(const ir::Node& node) {
-  const std::string_view op = node.op->name;
   const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : nullptr; };
   const auto output = [&](size_t i) { return i < node.outputs.size() ? node.outputs[i] : nullptr; };
   if (!node.regions.empty()) return visit_bodies(node);
   const std::span<ir::Value* const> operands(node.inputs.data(), node.inputs.size());
-  if (op == "Concat") return join(node, operands, true);
-  if (op == "Where") return join(node, operands.subspan(1), false);
-  const bool writes = op.starts_with("Scatter") || op == "TensorScatter" || op == "SequenceInsert";
-  if (writes) return add(output(0), input(0), true);
+  if (node.op->over_time == TimeRule::kConcat) return join(node, operands, true);
+  if (node.op->name == "Where") return join(node, operands.subspan(1), false);
+  if (node.op->updates) return add(output(0), input(0), true);
   if (node.op->over_time == TimeRule::kRecurrence) {
     add(output(1), input(5), true);
     return add(output(2), input(6), true);
   }
-  if (is_any_of(op, kMovers)) {
-    for (const ir::Value* v : node.outputs) add(v, input(0), false);
-    return;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!hands_on(node, i)) continue;
+    for (const ir::Value* v : node.outputs) add(v, node.inputs[i], false);
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     for (size_t o = 0; o < node.outputs.size(); ++o) {

@@ -23,16 +23,20 @@ bool is_zeros(const Tensor& t) {
 // initial state) counts as zeros.
 bool is_zeros(const ir::Value* v) {
   if (v && v->is_constant()) return is_zeros(v->constant);
-  if (!v || !v->producer || !v->producer->op->domain.empty()) return !v;
+  if (!v || !v->producer) return !v;
   const ir::Node& node = *v->producer;
-  const std::string& op = node.op->name;
-  if (op == "ConstantOfShape") {
+  if (node.op->over_time == TimeRule::kFill) {
     const ir::Attribute* value = node.attributes.find("value");
     return !value || is_zeros(value->as_tensor());
   }
-  const bool moves = op == "Expand" || op == "Identity" || op == "Reshape" || op == "Slice" || op == "Squeeze" ||
-                     op == "Tile" || op == "Transpose" || op == "Unsqueeze";
-  return moves && is_zeros(node.inputs[0]);
+  if (node.op->over_time == TimeRule::kPad) return false;  // adds elements of any value
+  size_t handed_on = 0, zeros = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.inputs[i] || !hands_on(node, i)) continue;
+    ++handed_on;
+    zeros += is_zeros(node.inputs[i]);
+  }
+  return handed_on > 0 && zeros == handed_on;
 }
 
 }  // namespace
@@ -55,7 +59,7 @@ void TimeWalk::carry(ir::Node& node, size_t in, size_t out, const Type& type) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 Status TimeWalk::recurrence(ir::Node& node) {
-  constexpr size_t kWeights = 2, kLengths = 4, kInitialH = 5, kInitialC = 6;
+  constexpr size_t kWeights = 2, kLengths = 4, kInitial = 5;
   const Role x = role(node.inputs[0]);
   const bool batch_first = node.attributes.get_int("layout") != 0;
   const int64_t time = batch_first ? 1 : 0;
@@ -73,9 +77,7 @@ Status TimeWalk::recurrence(ir::Node& node) {
   const Dim hidden = r.has_shape ? r.shape[2] : Dim::unknown();
   Type state = Type::tensor(node.inputs[0]->type.element,
                             batch_first ? Shape{batch, Dim(1), hidden} : Shape{Dim(1), batch, hidden});
-  const bool lstm = node.op->name == "LSTM";
-  carry(node, kInitialH, 1, state);
-  if (lstm) carry(node, kInitialC, 2, state);
+  for (size_t i = 1; node.version->output(i); ++i) carry(node, kInitial + i - 1, i, state);
   if (node.outputs[0]) set_frames(node.outputs[0], time, x.frames, x.tail, x);
   return {};
 }
@@ -130,9 +132,7 @@ namespace {
 
 // Nodes that pass a number on unchanged.
 bool passes_number(const ir::Node& node) {
-  const std::string& op = node.op->name;
-  return node.op->domain.empty() &&
-         (op == "Identity" || op == "Cast" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze");
+  return node.op->alias_input == 0 || node.op->converts;
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
       numbers.insert(inner.outputs[0]);
       return;
     }
-    const bool gather = inner.op->domain.empty() && inner.op->name == "Gather";
+    const bool gather = inner.op->over_time == TimeRule::kGather;
     for (size_t i = 0; i < inner.inputs.size(); ++i) {
       const ir::Value* v = inner.inputs[i];
       if (!v) continue;

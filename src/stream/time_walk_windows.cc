@@ -85,7 +85,7 @@ Result<TimeWalk::TimeWindow> TimeWalk::read_time_window(const ir::Node& node, co
   if (window.ceil && window.auto_pad != nn::AutoPad::kValid && time.stride > 1) {
     return error(Code::kInvalidArgument, "its last window may reach over the end (ceil_mode)");
   }
-  time.zero_pads = node.op->name == "Conv";
+  time.zero_pads = !is_pool(node) && is_float(node.inputs[0]->type.element);  // integers have a zero point
   return time;
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "op/registry.h"
 
 namespace treadle {
@@ -34,6 +36,27 @@ TEST(Node, IsMadeWithTheDefaultsOfItsVersion) {
     expect_defaults(*graph.new_node(&graph.top(), &op, &version, "made"));
     EXPECT_TRUE(has_all_defaults(graph.top()));
   });
+}
+
+TEST(Node, HandsOnTheInputsWhoseElementsItMoves) {
+  const auto hands = [](std::string_view name, std::initializer_list<size_t> inputs) {
+    ir::Graph graph;
+    const OpDef& op = require_op(name);
+    const ir::Node& node = *graph.new_node(&graph.top(), &op, &op.newest(), "node");
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(hands_on(node, i), std::find(inputs.begin(), inputs.end(), i) != inputs.end()) << name << " " << i;
+    }
+  };
+  hands("Reshape", {0});
+  hands("Cast", {0});
+  hands("CastLike", {0});
+  hands("Gather", {0});
+  hands("Slice", {0});
+  hands("Pad", {0, 2});
+  hands("OneHot", {2});
+  hands("Concat", {0, 1, 2, 3});
+  hands("Add", {});
+  hands("Shape", {});
 }
 
 TEST(Node, BecomesAnotherOperatorWithTheDefaultsOfThat) {

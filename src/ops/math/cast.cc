@@ -175,7 +175,7 @@ TREADLE_OP(Cast, "") {
   op.since(24).attr("round_mode", "up").type("T1", types::kCastableIr12).type("T2", types::kCastableIr12);
   op.since(25).type("T1", types::kCastableIr13).type("T2", types::kCastableIr13);
   op.since(28).type("T1", types::kCastableIr14).type("T2", types::kCastableIr14);
-  op.infer(infer_cast).prepare(prepare_cast).compute(compute_cast).can_fail(types::kStrings).elementwise();
+  op.infer(infer_cast).prepare(prepare_cast).compute(compute_cast).can_fail(types::kStrings).elementwise().converts();
 }
 
 TREADLE_OP(CastLike, "") {
@@ -194,5 +194,6 @@ TREADLE_OP(CastLike, "") {
       .prepare(prepare_cast)
       .compute(compute_cast)
       .can_fail(types::kStrings)
-      .axes(cast_like_axes, axes::unchanged);
+      .axes(cast_like_axes, axes::unchanged)
+      .converts();
 }

@@ -201,7 +201,7 @@ TREADLE_OP(SequenceInsert, "") {
       .type("T", types::kAllTensors)
       .type("S", sequences_of(types::kAllTensors))
       .type("I", types::kIndices);
-  op.infer(infer_insert).compute(compute_insert).can_fail().no_axes("it works on sequences");
+  op.infer(infer_insert).compute(compute_insert).updates().can_fail().no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceErase, "") {

@@ -324,6 +324,7 @@ TREADLE_OP(Scatter, "") {
       .type("Tind", types::kIndices);
   op.since(11).deprecated();
   op.infer(infer_scatter_elements)
+      .updates()
       .prepare(prepare_scatter_elements)
       .compute(compute_scatter)
       .can_fail_unless(picks_by_constants)
@@ -343,6 +344,7 @@ TREADLE_OP(ScatterElements, "") {
   op.since(16).attr("reduction", "none");
   op.since(18);
   op.infer(infer_scatter_elements)
+      .updates()
       .prepare(prepare_scatter_elements)
       .compute(compute_scatter)
       .can_fail_unless(picks_by_constants)
@@ -359,7 +361,12 @@ TREADLE_OP(ScatterND, "") {
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(16).attr("reduction", "none");
   op.since(18);
-  op.infer(infer_scatter_nd).prepare(prepare_scatter_nd).compute(compute_scatter).can_fail().axes(scattered_nd_axes);
+  op.infer(infer_scatter_nd)
+      .updates()
+      .prepare(prepare_scatter_nd)
+      .compute(compute_scatter)
+      .can_fail()
+      .axes(scattered_nd_axes);
 }
 
 TREADLE_OP(TensorScatter, "") {
@@ -372,6 +379,7 @@ TREADLE_OP(TensorScatter, "") {
       .attr("mode", "linear")
       .type("T", types::kAllTensorsIr12);
   op.infer(infer_tensor_scatter)
+      .updates()
       .prepare(prepare_tensor_scatter)
       .compute(compute_scatter)
       .can_fail()
