@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/stop.h"
+#include "kernels/costs.h"
 #include "kernels/isa/each.h"
 
 namespace treadle::kernels {
@@ -32,11 +33,10 @@ uint32_t sign_bits(int bits) {
 // packing was told to stop.
 bool pack_column(const BlockWeights& w, const std::byte* column, const float* scales, const float* zeros,
                  uint32_t* packed, StopPoll& stop) {
-  constexpr double kWordNs = 2;  // for one word of each column
   const uint32_t flips = sign_bits(w.bits);
   const int64_t words = w.words();
   for (int64_t b = 0; b < w.blocks(); ++b, packed += w.block_words()) {
-    if (stop.after(kWordNs * static_cast<double>(words + 1))) return false;
+    if (stop.after(costs::kBlockWordNs * static_cast<double>(words + 1))) return false;
     for (int64_t i = 0; i < words; ++i) {
       uint32_t word = flips;
       if (column) std::memcpy(&word, column + (b * words + i) * static_cast<int64_t>(sizeof(word)), sizeof(word));

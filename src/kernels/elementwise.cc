@@ -7,6 +7,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/convert.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
 #include "kernels/types.h"
@@ -287,10 +288,9 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
 
 // Estimated time of an element.
 double element_ns(const ElementwisePlan& plan) {
-  constexpr double kByteNs = 0.02, kConversionNs = 0.3;
-  double ns = info(plan.op).price < Price::kRemainder ? 0.1 : 1;
-  for (const uint8_t width : plan.width) ns += kByteNs * width;
-  return ns + kConversionNs * std::popcount(plan.tile_mask);
+  double ns = info(plan.op).price < Price::kRemainder ? costs::kElementwiseNs : costs::kFunctionElementNs;
+  for (const uint8_t width : plan.width) ns += costs::kElementwiseByteNs * width;
+  return ns + costs::kConvertedElementNs * std::popcount(plan.tile_mask);
 }
 
 // Sets the row's type of every operand and the conversions to it.

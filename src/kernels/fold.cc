@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/in_pieces.h"
+#include "kernels/costs.h"
 
 namespace treadle::kernels {
 
@@ -34,9 +35,6 @@ struct Group {
     weights.push_back(std::move(w));
   }
 };
-
-// Estimated times of a weight, and of a filter's two weights of a pair.
-constexpr double kWeightNs = 2, kPairNs = 5;
 
 // Two mirrored positions; `first` is the lower one.
 struct Pair {
@@ -148,7 +146,7 @@ class Folder {
     }
     Group rest, even, odd;
     for (size_t f = 0; f < group.size(); ++f) {
-      if (stop_.after(kPairNs * static_cast<double>(values(list)))) return;
+      if (stop_.after(costs::kFoldPairNs * static_cast<double>(values(list)))) return;
       const double sign = choice->signs[f];
       if (sign == 0) {
         rest.add(group.filters[f], std::move(group.weights[f]));
@@ -227,7 +225,7 @@ class Folder {
     std::vector<double> worst(group.size());
     const Pairs pairs = pairs_of(list, first_alone);
     for (size_t p = 0; p < pairs.count; ++p) {
-      if (stop_.after(kPairNs * static_cast<double>(left.size()))) return std::nullopt;
+      if (stop_.after(costs::kFoldPairNs * static_cast<double>(left.size()))) return std::nullopt;
       const Pair pair = pairs[p];
       const auto [first, second] = weighted ? common_factors(group, left, pair) : std::pair(1.0, 1.0);
       choice.first_factors.push_back(first);
@@ -367,7 +365,7 @@ Bank fold_filters(const T* weights, int64_t filters, int64_t channels, int64_t l
     std::vector<double> w;
     w.reserve(static_cast<size_t>(channels * length));
     double most = 0;
-    const bool goes_on = in_pieces(channels * length, kWeightNs, stop, [&](int64_t begin, int64_t end) {
+    const bool goes_on = in_pieces(channels * length, costs::kFoldWeightNs, stop, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const double x = w.emplace_back(from[i]);
         most = std::isnan(x) ? x : std::max(most, std::abs(x));

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/error.h"
 #include "kernels/isa/tables.h"
@@ -118,6 +119,10 @@ uint32_t run_operation(const FusedStep& step, const std::byte* const* in, std::b
   return kOk;
 }
 
+double FusedPlan::tile_ns() const {
+  return costs::kFusedElementNs * static_cast<double>(tile * steps.size());
+}
+
 uint32_t FusedPlan::run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const {
   if (begin >= end) return kOk;
   return run_elements(table, scratch, static_cast<size_t>(begin) * tile,
@@ -212,6 +217,10 @@ FusedBuilder::Value FusedBuilder::convert(const TileConverter& converter, Value 
   FusedStep step;
   step.convert = converter.steps[0];
   return make(to, step, std::span(&x, 1), std::nullopt);
+}
+
+double FusedBuilder::estimated_ns() const {
+  return costs::kFusedElementNs * static_cast<double>(count_ * made_.size());
 }
 
 void FusedBuilder::output(Value v) {

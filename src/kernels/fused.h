@@ -51,7 +51,6 @@ uint32_t run_operation(const FusedStep& step, const std::byte* const* in, std::b
 struct FusedPlan {
   static constexpr size_t kMaxPlaces = 256;
   static constexpr size_t kMaxDims = 12;  // dimensions of an operand that is spread
-  static constexpr double kElementNs = 0.2;
 
   size_t count = 0;  // elements
   size_t tile = 0;   // elements in a tile
@@ -66,7 +65,7 @@ struct FusedPlan {
 
   size_t scratch_bytes() const { return tiles * tile_bytes; }
   int64_t tile_count() const { return tile ? static_cast<int64_t>((count + tile - 1) / tile) : 0; }
-  double tile_ns() const { return kElementNs * static_cast<double>(tile * steps.size()); }  // estimated
+  double tile_ns() const;  // estimated
   // Returns 0 or an Error. `table` has room for kMaxPlaces addresses; the caller has filled in the bound ones. Outputs
   // must not overlap inputs.
   uint32_t run(std::byte** table, std::byte* scratch) const { return run_tiles(table, scratch, 0, tile_count()); }
@@ -112,7 +111,7 @@ class FusedBuilder {
   // Makes tiles whole lines of `elements` elements, or parts of one line, for callers that work line by line.
   void set_line(size_t elements) { line_ = elements; }
   FusedPlan finish();
-  double estimated_ns() const { return FusedPlan::kElementNs * static_cast<double>(count_ * made_.size()); }
+  double estimated_ns() const;
 
   // The layout of values in a chain; none if there are too many elements.
   std::optional<ChainShape> chain_shape() const;

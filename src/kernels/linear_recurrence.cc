@@ -5,13 +5,13 @@
 #include <type_traits>
 
 #include "base/thread_pool.h"
+#include "kernels/costs.h"
 
 namespace treadle::kernels {
 
 namespace {
 
 constexpr int64_t kBlock = 512;  // steps; fits first-level cache for the narrow states that use this
-constexpr double kStepNs = 0.5;  // per lane, both passes
 
 // Chunks that run side by side: enough to keep the processor busy while each waits for its last sum, and few enough for
 // its registers.
@@ -113,14 +113,14 @@ struct Lanes {
   // Runs all steps. `h`: in, the first state; out, the last.
   void run(int64_t steps, T* h, Stretch<T>* shared) const {
     constexpr int64_t kStretches = kChunks * kLanes;
-    constexpr double kHalfBlockNs = kStepNs * static_cast<double>(kBlock * kLanes) / 2;
+    const double half_block_ns = costs::kRecurrenceLaneNs * static_cast<double>(kBlock * kLanes) / 2;
     const int64_t blocks = steps / kBlock;
     if (shared) {
-      parallel_for(blocks, kHalfBlockNs, [&](int64_t begin, int64_t end, int) {
+      parallel_for(blocks, half_block_ns, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) measure(i * kBlock, shared + i * kStretches);
       });
       for (int64_t i = 0; i < blocks; ++i) follow(i * kBlock, shared + i * kStretches, h);
-      parallel_for(blocks, kHalfBlockNs, [&](int64_t begin, int64_t end, int) {
+      parallel_for(blocks, half_block_ns, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) write(i * kBlock, shared + i * kStretches);
       });
     } else {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/in_pieces.h"
+#include "kernels/costs.h"
 #include "kernels/isa/each.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/types.h"
@@ -148,9 +149,9 @@ void choose_run(CopyPlan* plan) {
 
 // Estimated time: memory bounds wide lines, the number of elements bounds narrow ones.
 double copy_ns(const CopyPlan& plan, size_t elements) {
-  constexpr double kElementNs = 0.4, kBoundByteNs = 0.05;
   constexpr size_t kWideLine = 64;
-  return static_cast<double>(elements) * (plan.bytes >= kWideLine ? kBoundByteNs * plan.width : kElementNs);
+  return static_cast<double>(elements) *
+         (plan.bytes >= kWideLine ? costs::kMovedByteNs * plan.width : costs::kMovedElementNs);
 }
 
 }  // namespace

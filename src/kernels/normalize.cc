@@ -6,6 +6,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/convert.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
 #include "kernels/reduce.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr size_t kBlock = kReduceBlock;
 constexpr size_t kColumns = 128;
-constexpr double kElementNs = 0.5;
 
 // The row functions of a float type whose compute type is T.
 template <class T>
@@ -50,7 +50,7 @@ struct Blocks {
   template <class F>
   void in_blocks(size_t n, F f) const {
     const auto blocks = static_cast<int64_t>((n + kBlock - 1) / kBlock);
-    in_pieces(blocks, kElementNs * kBlock, stop, [&](int64_t begin, int64_t end) {
+    in_pieces(blocks, costs::kNormalizedElementNs * kBlock, stop, [&](int64_t begin, int64_t end) {
       const size_t at = static_cast<size_t>(begin) * kBlock;
       f(at, std::min(n, static_cast<size_t>(end) * kBlock) - at);
     });
@@ -126,7 +126,7 @@ void softmax_columns(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blo
   const size_t stride = inner * blocks.load.from_width;
   const auto shifted = [&](const T* row, T* out) { rows[ElementwiseOp::kSub].vv(row, shift, out, columns, nullptr); };
   std::fill_n(shift, columns, static_cast<T>(-HUGE_VAL));
-  const auto goes_on = [&] { return !blocks.stop.after(kElementNs * static_cast<double>(columns)); };
+  const auto goes_on = [&] { return !blocks.stop.after(costs::kNormalizedElementNs * static_cast<double>(columns)); };
   for (size_t i = 0; i < n && goes_on(); ++i) {
     blocks.for_each(x + i * stride, columns, [&](const T* row, size_t, size_t) {
       rows[ElementwiseOp::kMax].vv(row, shift, shift, columns, nullptr);
@@ -164,10 +164,11 @@ void softmax_of(SoftmaxKind kind, ElementType type, const void* input, void* out
   if (n == 0) return;
   if (inner == 1 && n <= kBlock && blocks.load.step_count == 0) {
     const auto run = rows.table.reduce.softmax_rows[kind == SoftmaxKind::kLogSoftmax ? 1 : 0][Rows<T>::kDouble ? 1 : 0];
-    in_pieces(static_cast<int64_t>(outer), kElementNs * static_cast<double>(n), stop, [&](int64_t begin, int64_t end) {
-      const size_t at = static_cast<size_t>(begin) * n * width;
-      run(x + at, y + at, static_cast<size_t>(end - begin), n);
-    });
+    in_pieces(static_cast<int64_t>(outer), costs::kNormalizedElementNs * static_cast<double>(n), stop,
+              [&](int64_t begin, int64_t end) {
+                const size_t at = static_cast<size_t>(begin) * n * width;
+                run(x + at, y + at, static_cast<size_t>(end - begin), n);
+              });
     return;
   }
   for (size_t o = 0; o < outer; ++o, x += n * inner * width, y += n * inner * width) {
@@ -250,7 +251,7 @@ void normalize_short_rows(const NormRows& norm, const Rows<T>& rows, const T* x,
   StopPoll stop;
   for (size_t count, first = 0; first < norm.rows; first += count, x += count * n, y += count * n) {
     count = std::min(kRows, norm.rows - first);
-    if (stop.after(3 * kElementNs * static_cast<double>(count * n))) return;
+    if (stop.after(3 * costs::kNormalizedElementNs * static_cast<double>(count * n))) return;
     T means[kRows], inverse[kRows];
     double squares[kRows] = {};
     sums(x, count, n, means);
@@ -295,7 +296,7 @@ void normalize_rows(const NormRows& norm, const void* x, const void* scale, cons
                   reinterpret_cast<T*>(to) + at, count);
       });
     } else {
-      for (size_t at = 0; at < norm.n && !stop.after(kElementNs * kBlock); at += kBlock) {
+      for (size_t at = 0; at < norm.n && !stop.after(costs::kNormalizedElementNs * kBlock); at += kBlock) {
         const size_t count = std::min(norm.n - at, kBlock);
         convert(blocks.load, from + at * byte_width(norm.type), buffer, count);
         normalize(buffer, &row.mean, &row.inv_std, nullptr, nullptr, values, count);

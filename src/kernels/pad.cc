@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/in_pieces.h"
+#include "kernels/costs.h"
 #include "kernels/move.h"
 #include "kernels/types.h"
 
@@ -35,9 +36,6 @@ int64_t source_index_anywhere(PadMode mode, int64_t i, int64_t n) {
   return i >= 0 && i < n ? i : source_index(mode, i, n);
 }
 
-// Estimated time of finding the source of an element of the border.
-constexpr double kRepeatedNs = 6;
-
 // Pads a line of the last padded dimension. `from`: index 0 in the input.
 void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std::byte* to, StopPoll& stop) {
   const int last = plan.rank - 1;
@@ -51,11 +49,12 @@ void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std
   };
   const auto border = [&](int64_t first, int64_t count) {
     if (plan.mode == PadMode::kConstant) return constant(count);
-    in_pieces(count, kRepeatedNs + kByteNs * static_cast<double>(plan.unit), stop, [&](int64_t begin, int64_t end) {
-      for (int64_t i = first + begin; i < first + end; ++i, to += plan.unit) {
-        std::memcpy(to, from + source_index(plan.mode, i, n) * static_cast<int64_t>(plan.unit), plan.unit);
-      }
-    });
+    in_pieces(count, costs::kPaddedElementNs + kByteNs * static_cast<double>(plan.unit), stop,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = first + begin; i < first + end; ++i, to += plan.unit) {
+                  std::memcpy(to, from + source_index(plan.mode, i, n) * static_cast<int64_t>(plan.unit), plan.unit);
+                }
+              });
   };
   border(-before, before);
   copy_in_pieces(to, from, static_cast<size_t>(n) * plan.unit);

@@ -7,6 +7,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/convert.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
 #include "kernels/types.h"
@@ -17,8 +18,6 @@ namespace {
 
 // The number of columns that are reduced side by side. Their rows are converted together.
 constexpr size_t kColumns = 128;
-// Estimated mean time of an element.
-constexpr double kElementNs = 0.5;
 
 Term term_of(ReduceOp op) {
   switch (op) {
@@ -187,7 +186,7 @@ bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_
   const auto row = plan.table->row[static_cast<int>(term)][static_cast<int>(plan.compute)];
   alignas(64) std::byte tile[kReduceBlock * 8];
   const auto blocks = static_cast<int64_t>((n + kReduceBlock - 1) / kReduceBlock);
-  return in_pieces(blocks, kElementNs * kReduceBlock, stop, [&](int64_t begin, int64_t end) {
+  return in_pieces(blocks, costs::kReducedElementNs * kReduceBlock, stop, [&](int64_t begin, int64_t end) {
     const size_t first = static_cast<size_t>(begin) * kReduceBlock;
     const size_t last = std::min(n, static_cast<size_t>(end) * kReduceBlock);
     if (plan.load.step_count == 0) {
@@ -211,7 +210,7 @@ bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_
 bool accumulate_columns(const ReducePlan& plan, Term term, const std::byte* x, int64_t stride, size_t rows,
                         size_t columns, Accumulators* accumulators, StopPoll& stop) {
   const auto reduce = plan.table->columns[static_cast<int>(term)][static_cast<int>(plan.compute)];
-  const double row_ns = 2 + kElementNs * static_cast<double>(columns);
+  const double row_ns = 2 + costs::kReducedElementNs * static_cast<double>(columns);
   if (plan.load.step_count == 0) {
     const auto blocks = static_cast<int64_t>((rows + kReduceBlock - 1) / kReduceBlock);
     return in_pieces(blocks, row_ns * kReduceBlock, stop, [&](int64_t begin, int64_t end) {
@@ -348,7 +347,7 @@ size_t ReducePlan::parts() const {
 void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t end) const {
   if (begin >= end) return;  // a result without elements has lines without blocks
   if (run == run_rows) {
-    in_pieces(static_cast<int64_t>(end - begin), kElementNs * static_cast<double>(inner),
+    in_pieces(static_cast<int64_t>(end - begin), costs::kReducedElementNs * static_cast<double>(inner),
               [&](int64_t first, int64_t last) {
                 const size_t row = begin + static_cast<size_t>(first);
                 run_some_rows(*this, static_cast<const std::byte*>(input) + row * inner * width,
@@ -362,7 +361,7 @@ void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t
   size_t block = begin % blocks;
   std::byte* out = static_cast<std::byte*>(output) + (begin / blocks * line + block * kColumns) * width;
   StopPoll stop;
-  for (; begin < end && !stop.after(kElementNs * static_cast<double>(count)); ++begin) {
+  for (; begin < end && !stop.after(costs::kReducedElementNs * static_cast<double>(count)); ++begin) {
     const size_t first = block * kColumns, count_here = std::min(line - first, kColumns);
     reduce_outputs(*this, x + first * width, out, count_here);
     out += count_here * width;

@@ -6,6 +6,7 @@
 #include "base/in_pieces.h"
 #include "base/thread_pool.h"
 #include "kernels/convert.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
 #include "kernels/reduce.h"
@@ -16,10 +17,6 @@ namespace treadle::kernels {
 namespace {
 
 constexpr size_t kColumns = 128;
-// Estimated time of a step along the axis, and of each element in it.
-constexpr double kStepNs = 2, kElementNs = 0.5;
-// Estimated time of an element in a search for the extreme of a row.
-constexpr double kRowElementNs = 0.2, kConvertedElementNs = 0.3;
 
 // An axis of [outer, n, inner], with the conversions of its elements to and from T.
 struct Axis {
@@ -31,7 +28,7 @@ struct Axis {
   template <class F>
   void for_each_chunk(F f) const {
     const size_t chunks = (inner + kColumns - 1) / kColumns;
-    const double step_ns = kStepNs + kElementNs * static_cast<double>(std::min(inner, kColumns));
+    const double step_ns = costs::kScanStepNs + costs::kScanElementNs * static_cast<double>(std::min(inner, kColumns));
     parallel_for(static_cast<int64_t>(outer * chunks), step_ns * static_cast<double>(n),
                  [&](int64_t begin, int64_t end, int) {
                    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
@@ -43,7 +40,7 @@ struct Axis {
   // Calls f(begin, end) for pieces of the positions [from, n) along the axis of a chunk, in order.
   template <class F>
   void for_each_piece(size_t from, size_t columns, F f) const {
-    const double step_ns = kStepNs + kElementNs * static_cast<double>(columns);
+    const double step_ns = costs::kScanStepNs + costs::kScanElementNs * static_cast<double>(columns);
     in_pieces(static_cast<int64_t>(n - from), step_ns, [&](int64_t begin, int64_t end) {
       f(from + static_cast<size_t>(begin), from + static_cast<size_t>(end));
     });
@@ -115,7 +112,7 @@ void accumulate_column(const Axis& axis, const T* x, T* result, const CumSumOpti
   const int64_t at = options.reverse ? (count - 1) * apart : 0;
   T sum = x[at];  // so that -0 stays
   result[at] = options.exclusive ? T(kProduct ? 1 : 0) : sum;
-  in_pieces(count - 1, kStepNs, [&](int64_t begin, int64_t end) {
+  in_pieces(count - 1, costs::kScanStepNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin + 1; i <= end; ++i) {
       const T next = step<kProduct>(sum, x[at + i * step_by]);
       result[at + i * step_by] = options.exclusive ? sum : next;
@@ -128,7 +125,7 @@ template <bool kProduct, class T>
 void accumulate(const Axis& axis, const void* input, void* output, const CumSumOptions& options) {
   constexpr size_t kFewColumns = 4;
   if (axis.inner <= kFewColumns && axis.n > 0 && axis.load.step_count == 0) {
-    parallel_for(static_cast<int64_t>(axis.outer), kStepNs * static_cast<double>(axis.n * axis.inner),
+    parallel_for(static_cast<int64_t>(axis.outer), costs::kScanStepNs * static_cast<double>(axis.n * axis.inner),
                  [&](int64_t begin, int64_t end, int) {
                    for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
                      for (size_t at = o * axis.n * axis.inner, c = 0; c < axis.inner; ++c) {
@@ -171,7 +168,7 @@ int64_t extreme_of_blocks(Rows rows, size_t n, size_t block, bool select_last, S
   T best{};
   for (size_t at = 0; at < n; at += block) {
     const size_t count = std::min(block, n - at);
-    if (stop.after(kRowElementNs * static_cast<double>(count))) break;
+    if (stop.after(costs::kExtremeElementNs * static_cast<double>(count))) break;
     const T* const x = read(at, count);
     int64_t found = 0;
     rows(x, 1, count, &found, select_last);
@@ -186,7 +183,7 @@ int64_t extreme_of_blocks(Rows rows, size_t n, size_t block, bool select_last, S
 template <bool kMax, class T, class Rows>
 void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t n, bool select_last) {
   constexpr size_t kBlock = size_t{1} << 20;
-  parallel_for(static_cast<int64_t>(count), kRowElementNs * static_cast<double>(n),
+  parallel_for(static_cast<int64_t>(count), costs::kExtremeElementNs * static_cast<double>(n),
                [&](int64_t begin, int64_t end, int) {
                  if (n <= kBlock)
                    return rows(x + begin * static_cast<int64_t>(n), static_cast<size_t>(end - begin), n, out + begin,
@@ -204,7 +201,7 @@ void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t
 template <bool kMax, class T, class Rows>
 void find_row_extremes(Rows rows, const Axis& axis, const void* input, int64_t* out, bool select_last) {
   constexpr size_t kBlock = 1024;
-  parallel_for(static_cast<int64_t>(axis.outer), kConvertedElementNs * static_cast<double>(axis.n),
+  parallel_for(static_cast<int64_t>(axis.outer), costs::kExtremeConvertedNs * static_cast<double>(axis.n),
                [&](int64_t begin, int64_t end, int) {
                  T block[kBlock];
                  StopPoll stop;

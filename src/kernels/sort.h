@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/stop.h"
+#include "kernels/costs.h"
 
 namespace treadle::kernels {
 
@@ -112,16 +113,13 @@ class Sorter {
   StopPoll stop_;
 };
 
-// Estimated time of comparing the values at two positions.
-inline constexpr double kCompareNs = 5;
-
 template <class T, class Before>
-bool sort(T* items, int64_t count, Before before, double compare_ns = kCompareNs) {
+bool sort(T* items, int64_t count, Before before, double compare_ns = costs::kComparisonNs) {
   return Sorter<T, Before>(std::move(before), compare_ns).sort(items, count);
 }
 
 template <class T, class Before>
-bool select(T* items, int64_t count, int64_t k, Before before, double compare_ns = kCompareNs) {
+bool select(T* items, int64_t count, int64_t k, Before before, double compare_ns = costs::kComparisonNs) {
   return Sorter<T, Before>(std::move(before), compare_ns).select(items, count, k);
 }
 

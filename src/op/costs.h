@@ -1,7 +1,7 @@
 #pragma once
 // Costs of the engine itself, apart from computing in kernels. Planning uses these estimates to decide which loops to
-// compile, how often to poll and how large strips are; reports use the same estimates. The cost of a kernel per element
-// stands beside the kernel (PrepareContext::cost_ns, OpDef::work).
+// compile, how often to poll and how large strips are; reports use the same estimates. What kernels and operators take
+// per element stands in kernels/costs.h and ops/costs.h.
 //
 // Times are in nanoseconds on a machine of about 3 GHz. `bench/bench.py costs` measures the costs of the first two
 // groups and prints them beside these constants. The comment of each constant names its row of that table, or another

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/costs.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "op/small_contents.h"
@@ -133,7 +134,7 @@ class StringPositions {
         strings_.push_back(strings.data<String>() + i);
       }
     };
-    if (!in_pieces(strings.element_count(), kNumberNs, number)) return stopped();
+    if (!in_pieces(strings.element_count(), costs::kNumberedTextNs, number)) return stopped();
     return positions;
   }
 
@@ -151,8 +152,6 @@ class StringPositions {
   }
 
  private:
-  static constexpr double kNumberNs = 2;
-
   CountedVector<const String*> strings_;
 };
 

@@ -9,10 +9,7 @@
 namespace treadle {
 
 // Estimated time to make a text or to compare two: per text, and with its bytes.
-inline constexpr double kTextNs = 50;
-inline double text_ns(size_t bytes) {
-  return kTextNs + kByteNs * static_cast<double>(bytes);
-}
+double text_ns(size_t bytes);
 inline double text_ns(std::string_view text) {
   return text_ns(text.size());
 }

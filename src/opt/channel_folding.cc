@@ -11,6 +11,7 @@
 #include "op/axes.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "ops/costs.h"
 #include "opt/bytes.h"
 #include "opt/match.h"
 #include "opt/standard_form.h"
@@ -184,8 +185,7 @@ class Folder {
     auto scaled = Tensor::allocate(ElementType::kFloat, base.inputs[kWeights]->constant.dims());
     auto shifted = Tensor::allocate(ElementType::kFloat, {weights.channels()});
     if (!version || !scaled.ok() || !shifted.ok()) return false;
-    constexpr double kWeightNs = 4;
-    const bool goes_on = in_pieces(weights.elements(), kWeightNs, [&](int64_t begin, int64_t end) {
+    const bool goes_on = in_pieces(weights.elements(), costs::kScaledWeightNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Channel& channel = channels[static_cast<size_t>(weights.channel_of(i))];
         scaled->mutable_data<float>()[i] = static_cast<float>(element(base.inputs[kWeights], i) * channel.scale);

@@ -13,6 +13,7 @@
 #include "op/clip_bounds.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "ops/costs.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 
@@ -179,13 +180,12 @@ bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
   };
   const ir::Value* old = input(conv, kBias);
   const double epsilon = static_cast<double>(norm.attributes.get_float("epsilon", 1e-5f));
-  constexpr double kWeightNs = 1;
   StopPoll stop;
   for (int64_t c = 0; c < channels; ++c) {
     const double scale = parameter(1, c) / std::sqrt(parameter(4, c) + epsilon);
     const double before = old ? static_cast<double>(old->constant.data<float>()[c]) : 0.0;
     bias->mutable_data<float>()[c] = static_cast<float>((before - parameter(3, c)) * scale + parameter(2, c));
-    const bool goes_on = in_pieces(each, kWeightNs, stop, [&](int64_t begin, int64_t end) {
+    const bool goes_on = in_pieces(each, costs::kNormalizedWeightNs, stop, [&](int64_t begin, int64_t end) {
       for (int64_t i = c * each + begin; i < c * each + end; ++i) {
         weights->mutable_data<float>()[i] = static_cast<float>(static_cast<double>(w.data<float>()[i]) * scale);
       }

@@ -10,6 +10,7 @@
 #include "kernels/byte_filters.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "ops/costs.h"
 #include "opt/bytes.h"
 #include "opt/convolution.h"
 #include "opt/match.h"
@@ -43,10 +44,9 @@ ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
   if (!made.ok()) return nullptr;
   const auto* from = static_cast<const uint8_t*>(matrix.constant.raw());
   auto* to = static_cast<uint8_t*>(made->mutable_raw());
-  constexpr double kTransposedNs = 2;  // a transposing copy writes to as many lines of the cache
   StopPoll stop;
   for (int64_t i = 0; i < dims[0]; ++i) {
-    const bool goes_on = in_pieces(dims[1], kTransposedNs, stop, [&](int64_t begin, int64_t end) {
+    const bool goes_on = in_pieces(dims[1], costs::kTurnedByteNs, stop, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin; j < end; ++j) to[j * dims[0] + i] = from[i * dims[1] + j];
     });
     if (!goes_on) return nullptr;

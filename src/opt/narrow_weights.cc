@@ -13,6 +13,7 @@
 #include "kernels/convert.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
+#include "ops/costs.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
 
@@ -40,13 +41,12 @@ std::optional<Rounding> rounding_of(const Tensor& weights) {
   constexpr size_t kTile = 1024;
   uint16_t halves[kTile];
   float rounded[kTile];
-  constexpr double kWeightNs = 1;
   Rounding found;
   StopPoll stop;
   const auto* exact = static_cast<const float*>(weights.raw());
   for (auto left = static_cast<size_t>(weights.element_count()); left > 0;) {
     const size_t n = std::min(left, kTile);
-    if (stop.after(kWeightNs * static_cast<double>(n))) return std::nullopt;
+    if (stop.after(costs::kRoundedWeightNs * static_cast<double>(n))) return std::nullopt;
     kernels::cast(ElementType::kFloat, ElementType::kFloat16, exact, halves, n);
     kernels::cast(ElementType::kFloat16, ElementType::kFloat, halves, rounded, n);
     for (size_t i = 0; i < n; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/costs.h"
 #include "kernels/error.h"
 #include "op/parallel.h"
 
@@ -31,7 +32,7 @@ size_t strip_of(const kernels::FusedPlan& plan, size_t line) {
 }  // namespace
 
 double ReducedGroup::strip_ns() const {
-  const double element_ns = kernels::FusedPlan::kElementNs * static_cast<double>(plan.steps.size() + reductions.size());
+  const double element_ns = costs::kFusedElementNs * static_cast<double>(plan.steps.size() + reductions.size());
   return element_ns * static_cast<double>(strip);
 }
 

@@ -45,7 +45,7 @@ constexpr double kSlowNs = 1e4;
 TEST(Sort, AsStdSort) {
   for (const size_t count : kCounts) {
     for (const Items& keys : orders(count)) {
-      for (const double compare_ns : {kCompareNs, kSlowNs}) {
+      for (const double compare_ns : {costs::kComparisonNs, kSlowNs}) {
         Items items = numbers(count), expected = items;
         std::sort(expected.begin(), expected.end(), by_key(keys));
         ASSERT_TRUE(sort(items.data(), static_cast<int64_t>(count), by_key(keys), compare_ns));
@@ -82,7 +82,7 @@ TEST(Sort, StopsWhenItIsTold) {
     Items items = numbers(keys.size());
     EXPECT_FALSE(sort(items.data(), static_cast<int64_t>(items.size()), before));
     EXPECT_FALSE(select(items.data(), static_cast<int64_t>(items.size()), 500'000, before));
-    EXPECT_LT(compared, 4 * kStopCheckNs / kCompareNs);
+    EXPECT_LT(compared, 4 * kStopCheckNs / costs::kComparisonNs);
   }
 }
 

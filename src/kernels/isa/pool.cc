@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/stop.h"
+#include "kernels/costs.h"
 #include "kernels/isa/conv/direct_copy.h"
 #include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/entry.h"
@@ -58,7 +59,7 @@ class Pool {
     StopPoll stop;
     for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
       for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
-        if (stop.after(row_ns_)) return;
+        if (stop.after(costs::kPoolTapNs * row_taps_)) return;
         std::fill_n(y, g_.width.out, kind_ == PoolKind::kMax ? lowest<T>() : T(0));
         for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
           const int64_t index = g_.outer_plane(outer, tap);
@@ -74,7 +75,7 @@ class Pool {
     StopPoll stop;
     for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
       for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out, indices += g_.width.out) {
-        if (stop.after(kIndexTapNs / kTapNs * row_ns_)) return;
+        if (stop.after(costs::kPoolIndexTapNs * row_taps_)) return;
         for (int64_t begin = 0; begin < g_.width.out; begin += kFound) {
           const int64_t count = std::min(kFound, g_.width.out - begin);
           if (g_.in_channel() <= std::numeric_limits<int32_t>::max()) {
@@ -102,7 +103,7 @@ class Pool {
         const double others = kTake == PoolTake::kSum ? elements_of_outer(outer) : 1;
         for (int64_t row = 0; row < g_.height.out; row += rows.band()) {
           const int64_t count = std::min(rows.band(), g_.height.out - row);
-          if (stop.after(row_ns_ * static_cast<double>(count))) return;
+          if (stop.after(costs::kPoolTapNs * row_taps_ * static_cast<double>(count))) return;
           rows.run(row, count, y, end, [&](int64_t r) { return divisor(others * elements_of_height(r)); });
           y += count * g_.width.out;
         }
@@ -257,14 +258,13 @@ class Pool {
     return result;
   }
 
-  static constexpr double kTapNs = 1, kIndexTapNs = 2;
   static constexpr int64_t kFound = 128;
 
   PoolKind kind_;
   const PoolShape& shape_;
   const ConvGeometry& g_;
   Axis width_, height_;
-  const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
+  const double row_taps_ = static_cast<double>(g_.width.out * g_.taps);
 };
 
 #if defined(__AVX2__)

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/in_pieces.h"
+#include "kernels/costs.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/qgemm_pack.h"
 #include "kernels/isa/qgemm_settle.h"
@@ -19,7 +20,6 @@ namespace {
 
 constexpr int64_t kBlockBytes = 24 << 10;  // converted rows, which stay in the cache while panels pass
 constexpr int64_t kMostBlockRows = 96;
-constexpr double kElementNs = 0.25;  // estimated time of converting an element
 
 template <QScheme kScheme>
 int64_t block_rows(const QLayout<kScheme>& layout, int64_t m) {
@@ -123,7 +123,7 @@ class QGemm {
   // Calls fn(begin, end) for pieces of the elements of a row, unless it was told to stop.
   template <class Fn>
   void each_piece(Fn fn) {
-    if (!stopped_) stopped_ = !in_pieces(shape_.k, kElementNs, stop_, fn);
+    if (!stopped_) stopped_ = !in_pieces(shape_.k, costs::kByteRowElementNs, stop_, fn);
   }
 
   // Converts row r of the block; the elements at `from` are contiguous.

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/costs.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -88,13 +89,13 @@ uint32_t run_append(const void* state, void* const* slots, const uint32_t* opera
 }
 
 Status prepare_append(PrepareContext& ctx) {
-  constexpr double kByteNs = 0.05;
   auto* s = ctx.make_state<AppendState>();
   s->fresh = Heads::of(ctx.inputs[kFresh], ctx.attributes().get_int("heads"));
   s->batch = ctx.outputs[0].dims[0];
   s->past = ctx.has_input(kPast) ? ctx.inputs[kPast].dims[2] : 0;
   s->size = ctx.outputs[0].dims[2];
-  s->head_ns = kByteNs * static_cast<double>(s->size * s->fresh.size) * static_cast<double>(byte_width(s->fresh.type));
+  s->head_ns = costs::kMovedByteNs * static_cast<double>(s->size * s->fresh.size) *
+               static_cast<double>(byte_width(s->fresh.type));
   ctx.cost_ns = s->head_ns * static_cast<double>(s->batch * s->fresh.heads);
   ctx.set_kernel(run_append, s);
   return {};

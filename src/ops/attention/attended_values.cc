@@ -13,6 +13,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -237,9 +238,8 @@ Status prepare_attended(PrepareContext& ctx) {
   s->gemm = scratch.add(std::max(s->scores.scratch_bytes, s->sums.scratch_bytes));
   s->worker_scratch = scratch.size();
   s->scratch = ctx.scratch_operand();
-  constexpr double kScoreNs = 0.6, kMultiplyAddNs = 0.02;
-  s->block_ns =
-      static_cast<double>(s->block * s->columns) * (kScoreNs + kMultiplyAddNs * static_cast<double>(scores.k + sums.n));
+  s->block_ns = static_cast<double>(s->block * s->columns) *
+                (costs::kAttentionScoreNs + costs::kAttentionProductNs * static_cast<double>(scores.k + sums.n));
   const double unit_ns = s->block_ns * static_cast<double>(s->unit);
   const int64_t units = s->matrices * s->blocks / s->unit;
   ctx.cost_ns = unit_ns * static_cast<double>(units);

@@ -10,6 +10,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle::attention {
 
@@ -301,11 +302,11 @@ void prepare_products(State& s, ScratchLayout& scratch) {
 
 // Estimated time of the query heads that share one head of keys.
 double unit_ns(const State& s) {
-  constexpr double kMultiplyAddNs = 0.02, kScoreNs = 0.6;
   const auto rows = static_cast<double>(s.query.length * (s.query.heads / std::max<int64_t>(1, s.keys.fresh.heads)));
   const double scores = rows * static_cast<double>(s.keys.total()) * (s.causal ? 0.5 : 1);
   const double precision = s.wide == ElementType::kDouble ? 2 : 1;
-  return scores * precision * (kScoreNs + kMultiplyAddNs * static_cast<double>(s.query.size + s.result.size));
+  return scores * precision *
+         (costs::kAttentionScoreNs + costs::kAttentionProductNs * static_cast<double>(s.query.size + s.result.size));
 }
 
 Status prepare_attention(PrepareContext& ctx) {

@@ -5,6 +5,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/norm/channels.h"
 
 namespace treadle::attention {
@@ -73,7 +74,6 @@ uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* 
   auto* row = reinterpret_cast<float*>(scratch + s.row);
   const size_t past = s.taps - 1;
   const kernels::ElementwiseParams params{1, 0};
-  constexpr double kElementNs = 0.3;
   StopPoll stop;
   for (size_t i = 0; i < s.batch * s.channels; ++i, out += s.length) {
     const size_t c = i % s.channels;
@@ -85,7 +85,7 @@ uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* 
     std::copy_n(in[kData] + i * s.length, s.length, row + past);
     std::fill_n(out, s.length, in[kBias] ? in[kBias][c] : 0.0f);
     for (size_t j = 0; j < s.taps; ++j) {
-      if (stop.after(kElementNs * static_cast<double>(s.length))) return fail(KernelError::kStopped);
+      if (stop.after(costs::kCausalConvTapNs * static_cast<double>(s.length))) return fail(KernelError::kStopped);
       const float weight = in[kWeight][c * s.taps + j];
       for (size_t t = 0; t < s.length; ++t) out[t] += weight * row[t + j];
     }

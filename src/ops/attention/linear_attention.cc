@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/norm/channels.h"
 
 namespace treadle::attention {
@@ -183,8 +184,7 @@ uint32_t run_linear_attention(const void* state, void* const* slots, const uint3
   const auto bytes = static_cast<size_t>(s.batch * s.shared * size) * sizeof(float);
   const bool begun = in[kPast] ? copy_in_pieces(states, in[kPast], bytes) : fill_in_pieces(states, 0, bytes);
   if (!begun) return fail(KernelError::kStopped);
-  constexpr double kElementNs = 0.5;
-  const double step_ns = kElementNs * static_cast<double>(size * (2 + group));
+  const double step_ns = costs::kLinearAttentionStepNs * static_cast<double>(size * (2 + group));
   StopPoll stop;
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < s.shared; ++h) {

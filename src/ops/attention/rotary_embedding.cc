@@ -6,6 +6,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle::attention {
 
@@ -114,7 +115,6 @@ uint32_t run_rotary(const void* state, void* const* slots, const uint32_t* opera
     kernels::convert(s.widen, from, scratch + offset, static_cast<size_t>(n));
     return scratch + offset;
   };
-  constexpr double kElementNs = 0.5;
   StopPoll stop;
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t t = 0; t < s.length; ++t) {
@@ -134,7 +134,7 @@ uint32_t run_rotary(const void* state, void* const* slots, const uint32_t* opera
         const float* x = widened(at(kData) + static_cast<size_t>(place) * width, s.size, 2 * s.half);
         std::byte* out = at(s.output) + static_cast<size_t>(place) * width;
         float* y = narrow ? scratch + 2 * s.half + s.size : reinterpret_cast<float*>(out);
-        if (stop.after(kElementNs * static_cast<double>(s.size))) return fail(KernelError::kStopped);
+        if (stop.after(costs::kRotaryElementNs * static_cast<double>(s.size))) return fail(KernelError::kStopped);
         turn(s, x, cosine, sine, y);
         if (narrow) kernels::convert(s.narrow, y, out, static_cast<size_t>(s.size));
       }

@@ -10,6 +10,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle::generation {
 
@@ -252,9 +253,8 @@ class HashRun {
   }
 
   uint32_t hash(const Sequence<T>& q, int64_t begin) const {
-    constexpr double kHashNs = 5;
     T* to = out<T>(0) + begin * s_.sizes.columns();
-    const double token_ns = kHashNs * static_cast<double>(s_.sizes.columns() + s_.sizes.most);
+    const double token_ns = costs::kNgramHashNs * static_cast<double>(s_.sizes.columns() + s_.sizes.most);
     return unless_stopped(in_pieces(q.length, token_ns, [&](int64_t from, int64_t until) {
       for (int64_t t = from; t < until; ++t) {
         hash_token(q, s_, in<T>(kRoles.multipliers), in<T>(kRoles.vocabularies), in<T>(kRoles.offsets), t,

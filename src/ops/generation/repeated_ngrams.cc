@@ -9,12 +9,11 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle::generation {
 
 namespace {
-
-constexpr double kTokenNs = 1;
 
 // ---- NGramRepeatBlock
 
@@ -45,7 +44,7 @@ uint32_t run_blocked(const void* state, void* const* slots, const uint32_t* oper
   auto* scores = static_cast<float*>(slots[operands[2]]);
   const auto bytes = static_cast<size_t>(s.rows * s.vocabulary) * sizeof(float);
   if (!copy_in_pieces(scores, slots[operands[1]], bytes)) return fail(KernelError::kStopped);
-  const double place_ns = kTokenNs * static_cast<double>(s.n);
+  const double place_ns = costs::kNgramBlockTokenNs * static_cast<double>(s.n);
   StopPoll stop;
   for (int64_t row = 0; row < s.rows; ++row, tokens += s.length, scores += s.vocabulary) {
     const int64_t* tail = tokens + (s.length + 1 - s.n);
@@ -71,7 +70,7 @@ Status prepare_blocked(PrepareContext& ctx) {
   // An n-gram that is longer than the rows repeats nowhere.
   *s = {scores[0], tokens[1], scores[1], std::min(ctx.attributes().get_int("ngram_size"), tokens[1] + 1)};
   const int64_t places = s->rows * std::max<int64_t>(s->length - s->n + 1, 0);
-  ctx.cost_ns = kTokenNs * static_cast<double>(places) * static_cast<double>(s->n);
+  ctx.cost_ns = costs::kNgramBlockTokenNs * static_cast<double>(places) * static_cast<double>(s->n);
   ctx.set_kernel(run_blocked, s);
   return {};
 }
@@ -126,7 +125,7 @@ Result<int64_t> taken(const Tokens& source, const Tokens& predicted, int64_t mat
 int64_t find(const Tokens& text, int64_t from, const Tokens& result, int64_t n, StopPoll& stop) {
   for (int64_t at = from; at + n <= text.count; ++at) {
     if (std::equal(result.end() - n, result.end(), text.data + at)) return at;
-    if (stop.after(kTokenNs * static_cast<double>(n))) break;
+    if (stop.after(costs::kNgramBlockTokenNs * static_cast<double>(n))) break;
   }
   return -1;
 }
@@ -141,7 +140,7 @@ Result<int64_t> find_suffix(const Tokens& source, const Tokens& result, int64_t 
     if (at >= 0) match = at + n;
     const bool is_last = at < 0 || match >= source.count;
     if (!is_last && find(source, at + 1, result, n, stop) >= 0) match = -1;
-    if (stop.after(kTokenNs)) return stopped();
+    if (stop.after(costs::kNgramBlockTokenNs)) return stopped();
     if (is_last) break;
   }
   return match;

@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/generation/rows.h"
 
 namespace treadle {
@@ -166,14 +167,13 @@ uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t*
     const auto* wrong = std::find_if(row, end, [&](int32_t t) { return t < 0 || t >= s.vocabulary; });
     if (wrong != end) return fail(KernelError::kIndexOutOfRange, *wrong, s.vocabulary);
   }
-  constexpr double kCopyNs = 0.15, kTokenNs = 0.5, kNgramNs = 2;
-  double token_ns = kCopyNs;
+  double token_ns = costs::kTokenScoreCopyNs;
   for (const size_t i : {kVocabMask, kPrefixVocabMask, kTemperature, kPresenceMask, kLogitsProcessor}) {
-    if (in.slot[i]) token_ns += kTokenNs;
+    if (in.slot[i]) token_ns += costs::kTokenScoreNs;
   }
-  if (s.temperature != 1) token_ns += kTokenNs;
+  if (s.temperature != 1) token_ns += costs::kTokenScoreNs;
   const double ns = token_ns * static_cast<double>(s.vocabulary) +
-                    kNgramNs * static_cast<double>(length) * static_cast<double>(std::min(s.ngram, length));
+                    costs::kTokenNgramNs * static_cast<double>(length) * static_cast<double>(std::min(s.ngram, length));
   parallel_for(s.rows, ns, [&](int64_t begin, int64_t end, int) {
     std::vector<int32_t> seen;
     for (int64_t r = begin; r < end; ++r) {

@@ -8,6 +8,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/rank.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -92,14 +93,13 @@ void grid_points(const AffineState& s, const double* matrix, int64_t begin, int6
 }
 
 uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kPointNs = 4;
   const auto& s = *static_cast<const AffineState*>(state);
   const auto* theta = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
   const auto terms = static_cast<size_t>(s.rank * (s.rank + 1));
   const int64_t point = s.rank * static_cast<int64_t>(byte_width(s.type));
   const auto points = s.rank == 2 ? grid_points<2> : grid_points<3>;
-  parallel_for(s.batches * s.points, kPointNs, [&](int64_t begin, int64_t end, int) {
+  parallel_for(s.batches * s.points, costs::kAffineGridPointNs, [&](int64_t begin, int64_t end, int) {
     while (begin < end) {
       const int64_t batch = begin / s.points, first = batch * s.points, last = std::min(end, first + s.points);
       double matrix[12];

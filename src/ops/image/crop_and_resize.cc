@@ -8,6 +8,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -75,8 +76,6 @@ bool is_inside(float at, int64_t size) {
   return at >= 0 && at <= static_cast<float>(size - 1);
 }
 
-constexpr double kElementNs = 8;
-
 template <class T>
 class Cropper {
  public:
@@ -129,7 +128,7 @@ uint32_t run_crop(const void* state, void* const* slots, const uint32_t* operand
   const auto* batch = static_cast<const int32_t*>(slots[operands[kBatch]]);
   auto* out = static_cast<T*>(slots[operands[4]]);
   const int64_t height = s.out_size[0], width = s.out_size[1], plane = height * width;
-  const double row_ns = kElementNs * static_cast<double>(s.channels * width);
+  const double row_ns = costs::kCropElementNs * static_cast<double>(s.channels * width);
   for (int64_t r = 0; r < s.regions; ++r) {
     if (batch[r] < 0 || batch[r] >= s.images) return refuse_element({"batch_indices", r}, batch[r], 0, s.images - 1);
   }
@@ -164,7 +163,7 @@ Status prepare_crop(PrepareContext& ctx) {
   KernelFn run = run_crop<float>;
   if (x.type == ElementType::kDouble) run = run_crop<double>;
   if (x.type == ElementType::kFloat16) run = run_crop<uint16_t>;
-  ctx.cost_ns = kElementNs * static_cast<double>(ctx.outputs[0].element_count());
+  ctx.cost_ns = costs::kCropElementNs * static_cast<double>(ctx.outputs[0].element_count());
   ctx.set_kernel(run, s);
   return {};
 }

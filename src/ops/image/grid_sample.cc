@@ -10,6 +10,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/rank.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -328,10 +329,10 @@ uint32_t run_linear_sample(const void* state, void* const* slots, const uint32_t
 }
 
 double block_ns(const GridState& s) {
-  constexpr double kLocateNs = 8, kTapNs = 0.3;
   const double per_axis = s.options.mode == SampleMode::kCubic ? 4 : s.options.mode == SampleMode::kLinear ? 2 : 1;
   const double taps = std::pow(per_axis, static_cast<double>(s.rank));
-  return static_cast<double>(kTogether) * (kLocateNs + kTapNs * taps * static_cast<double>(s.channels));
+  return static_cast<double>(kTogether) *
+         (costs::kGridSampleLocateNs + costs::kGridSampleTapNs * taps * static_cast<double>(s.channels));
 }
 
 Status prepare_grid_sample(PrepareContext& c) {

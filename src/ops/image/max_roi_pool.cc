@@ -11,6 +11,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -49,8 +50,6 @@ Span bin(int64_t i, int64_t count, int64_t start, int64_t length, int64_t size) 
   return {std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(end, 0, size)};
 }
 
-constexpr double kBinNs = 10, kElementNs = 0.3;
-
 // NaN does not replace a number, as in onnxruntime.
 template <class T>
 T larger(T a, T b) {
@@ -77,7 +76,7 @@ bool largest_of_columns(const MaxRoiState& s, const std::byte* plane, Span rows,
   const int64_t count = columns.end - columns.begin;
   std::fill_n(line, count, -std::numeric_limits<T>::infinity());
   for (int64_t y = rows.begin; y < rows.end; ++y) {
-    if (stop.after(kElementNs * static_cast<double>(count))) return false;
+    if (stop.after(costs::kMaxRoiElementNs * static_cast<double>(count))) return false;
     const T* row = elements(s, plane, y * s.width + columns.begin, count, line + count);
     for (int64_t x = 0; x < count; ++x) line[x] = larger(line[x], row[x]);
   }
@@ -105,7 +104,7 @@ bool pool_plane(const MaxRoiState& s, const std::byte* plane, const Span* rows, 
       for (int64_t x = columns[j].begin; x < columns[j].end && !empty; ++x) value = larger(value, line[x - all.begin]);
       put(s, value, out);
     }
-    if (stop.after(kBinNs * static_cast<double>(s.pooled_width))) return false;
+    if (stop.after(costs::kMaxRoiBinNs * static_cast<double>(s.pooled_width))) return false;
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include "op/parallel.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -109,8 +110,6 @@ Window window_of(const RoiState& s, const double* roi) {
   return w;
 }
 
-constexpr double kSampleNs = 10, kKeptNs = 2;
-
 // Sampled positions of a window along one axis, the same for all planes. Kept in scratch if a bin has few of them.
 struct Samples {
   static constexpr int64_t kMostKept = 32;  // of a bin
@@ -139,7 +138,7 @@ double pool_bin(const RoiState& s, const Samples& rows, const Samples& columns, 
   double sum = 0;
   bool first = true;
   for (int64_t i = 0; i < rows.count; ++i) {
-    if (stop.after(kSampleNs * static_cast<double>(columns.count))) return 0;
+    if (stop.after(costs::kRoiAlignSampleNs * static_cast<double>(columns.count))) return 0;
     const Split y = rows.at(bin_y, i);
     for (int64_t j = 0; j < columns.count; ++j) {
       const Neighbours n = neighbours_of(y, columns.at(bin_x, j), s.width);
@@ -203,8 +202,8 @@ bool pool_region(const RoiState& s, const Samples& rows, const Samples& columns,
       }
       kernels::convert(s.narrow, values, out, static_cast<size_t>(some));
       out += static_cast<size_t>(some) * width;
-      const double kept_ns = keeps ? kKeptNs * static_cast<double>(count) : 0;
-      if (stop.after(static_cast<double>(some) * (kSampleNs + kept_ns))) return false;
+      const double kept_ns = keeps ? costs::kRoiAlignKeptNs * static_cast<double>(count) : 0;
+      if (stop.after(static_cast<double>(some) * (costs::kRoiAlignSampleNs + kept_ns))) return false;
     }
   }
   return true;
@@ -318,17 +317,16 @@ struct Suppression {
   float score_threshold = 0;
 };
 
-constexpr double kBoxNs = 5;
-
 // The boxes to keep, best score first; for equal scores, the lower index first.
 Result<CountedVector<int64_t>> select_boxes(const Suppression& s, const CountedVector<Box>& boxes,
                                             const float* scores) {
   CountedVector<int64_t> candidates, kept;
-  const bool listed = in_pieces(static_cast<int64_t>(boxes.size()), kBoxNs, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (!s.has_score_threshold || scores[i] > s.score_threshold) candidates.push_back(i);
-    }
-  });
+  const bool listed =
+      in_pieces(static_cast<int64_t>(boxes.size()), costs::kSuppressionBoxNs, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if (!s.has_score_threshold || scores[i] > s.score_threshold) candidates.push_back(i);
+        }
+      });
   const auto better = [scores](int64_t a, int64_t b) {
     if (scores[a] > scores[b]) return true;
     if (scores[b] > scores[a]) return false;
@@ -343,7 +341,7 @@ Result<CountedVector<int64_t>> select_boxes(const Suppression& s, const CountedV
       return overlaps(boxes[static_cast<size_t>(i)], boxes[static_cast<size_t>(k)], s.iou_threshold);
     });
     if (!suppressed) kept.push_back(i);
-    if (stop.after(kBoxNs * static_cast<double>(kept.size()))) return stopped();
+    if (stop.after(costs::kSuppressionBoxNs * static_cast<double>(kept.size()))) return stopped();
   }
   return kept;
 }
@@ -378,7 +376,7 @@ Status compute_non_max_suppression(ComputeContext& c) {
   CountedVector<int64_t> selected;
   for (int64_t b = 0; b < boxes[0]; ++b) {
     CountedVector<Box> list;
-    const bool listed = in_pieces(count, kBoxNs, [&](int64_t begin, int64_t end) {
+    const bool listed = in_pieces(count, costs::kSuppressionBoxNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         list.push_back(box_from(c.tensor(0).data<float>() + (b * count + i) * 4, center));
       }

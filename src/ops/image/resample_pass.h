@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/stop.h"
+#include "ops/costs.h"
 
 namespace treadle::image_ops {
 
@@ -23,14 +24,12 @@ struct ResamplePass {
   }
 
  private:
-  static constexpr double kTapNs = 0.3;
-
   // kTaps: 0 if the number is known at run time only.
   template <int kTaps>
   void along_rows(const T* from, T* to) const {
     const int64_t count = kTaps ? kTaps : taps;
     StopPoll stop;
-    for (int64_t o = 0; o < outer && !stop.after(kTapNs * static_cast<double>(out * count));
+    for (int64_t o = 0; o < outer && !stop.after(costs::kResizeTapNs * static_cast<double>(out * count));
          ++o, from += in, to += out) {
       const int32_t* index = indices.data();
       const T* weight = weights.data();
@@ -50,7 +49,7 @@ struct ResamplePass {
       const int32_t* index = indices.data();
       const T* weight = weights.data();
       for (int64_t i = 0; i < out; ++i, to += inner, index += count, weight += count) {
-        if (stop.after(kTapNs * static_cast<double>(inner * count))) return;
+        if (stop.after(costs::kResizeTapNs * static_cast<double>(inner * count))) return;
         if constexpr (kTaps == 0) {
           sum_rows(from, index, weight, to);
         } else {

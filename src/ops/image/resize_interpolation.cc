@@ -3,6 +3,7 @@
 
 #include "kernels/convert.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 #include "ops/image/resample_pass.h"
 #include "ops/image/resize.h"
 
@@ -117,7 +118,6 @@ template <class T>
 Status prepare(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes, ElementType number_type,
                int64_t parts) {
   constexpr ElementType kWide = std::is_same_v<T, float> ? ElementType::kFloat : ElementType::kDouble;
-  constexpr double kTapNs = 0.3;
   auto* s = c.make_state<InterpolateState<T>>();
   size_t leading = 0;
   for (; leading < axes.size() && axes[leading].identity; ++leading) s->planes *= axes[leading].out;
@@ -137,7 +137,7 @@ Status prepare(PrepareContext& c, const ResizeOptions& options, std::vector<Axis
     pass.weights.assign(axes[d].weights.begin(), axes[d].weights.end());
     dims[d] = axes[d].out;
     largest = std::max(largest, element_count_unchecked(dims) * parts);
-    s->plane_ns += kTapNs * static_cast<double>(element_count_unchecked(dims) * parts * pass.taps);
+    s->plane_ns += costs::kResizeTapNs * static_cast<double>(element_count_unchecked(dims) * parts * pass.taps);
   }
   s->outputs = static_cast<size_t>(element_count_unchecked(dims) * parts);
   s->in_bytes = s->inputs * byte_width(number_type);

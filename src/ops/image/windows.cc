@@ -9,6 +9,7 @@
 #include "op/pieces.h"
 #include "op/rank.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -86,7 +87,7 @@ uint32_t run_max_unpool(const void* state, void* const* slots, const uint32_t* o
   const auto* indices = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[s.output]]);
   if (!fill_in_pieces(out, 0, s.out_bytes)) return fail(KernelError::kStopped);
-  return kernel_in_pieces(s.count, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) -> uint32_t {
+  return kernel_in_pieces(s.count, costs::kIndexNs, [&](int64_t begin, int64_t end) -> uint32_t {
     for (int64_t k = begin; k < end; ++k) {
       int64_t i = indices[k];
       if (i < 0 || i >= s.total) return refuse_element({"I", k}, i, 0, s.total - 1);
@@ -221,7 +222,6 @@ struct Col2ImState {
 // Adds the columns of one offset within the block to the image, a run along the last axis at a time. False: the work is
 // to stop.
 bool add_offset(const Col2ImState& s, const int64_t* offset, const char* columns, char* image, StopPoll& stop) {
-  constexpr double kRunNs = 10, kColumnNs = 2;
   const size_t last = s.geometry.rank - 1;
   const auto place = [&](size_t d, int64_t position) {
     return position * s.geometry.strides[d] - s.geometry.pads[d] + offset[d] * s.geometry.dilations[d];
@@ -232,7 +232,7 @@ bool add_offset(const Col2ImState& s, const int64_t* offset, const char* columns
   const int64_t end = first >= size ? begin : std::clamp((size - 1 - first) / step + 1, begin, run);
   int64_t at[tensor_ops::kMaxWalkRank] = {};
   for (int64_t column = 0; column < s.columns; column += run) {
-    if (stop.after(kRunNs + kColumnNs * static_cast<double>(end - begin))) return false;
+    if (stop.after(costs::kCol2ImRunNs + costs::kCol2ImColumnNs * static_cast<double>(end - begin))) return false;
     int64_t index = 0;
     bool inside = begin < end;
     for (size_t d = 0; d < last; ++d) {

@@ -7,6 +7,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -35,8 +36,6 @@ Status infer_cdist(InferContext& ctx) {
   return {};
 }
 
-constexpr double kStepNs = 0.3;
-
 struct Distances {
   int64_t rows = 0, columns = 0, length = 0;
   bool rooted = false;
@@ -48,12 +47,12 @@ uint32_t run_cdist(const void* state, void* const* slots, const uint32_t* operan
   const auto& s = *static_cast<const Distances*>(state);
   const auto *a = static_cast<const T*>(slots[operands[0]]), *b = static_cast<const T*>(slots[operands[1]]);
   auto *c = static_cast<T*>(slots[operands[2]]), *turned = static_cast<T*>(slots[operands[3]]);
-  parallel_for(s.columns, kStepNs * static_cast<double>(s.length), [&](int64_t begin, int64_t end, int) {
+  parallel_for(s.columns, costs::kCdistStepNs * static_cast<double>(s.length), [&](int64_t begin, int64_t end, int) {
     for (int64_t j = begin; j < end; ++j) {
       for (int64_t p = 0; p < s.length; ++p) turned[p * s.columns + j] = b[j * s.length + p];
     }
   });
-  const double row_ns = kStepNs * static_cast<double>(s.length) * static_cast<double>(s.columns);
+  const double row_ns = costs::kCdistStepNs * static_cast<double>(s.length) * static_cast<double>(s.columns);
   parallel_for(s.rows, row_ns, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       T* to = c + i * s.columns;
@@ -77,7 +76,7 @@ Status prepare_cdist(PrepareContext& ctx) {
   s->length = a[1];
   TREADLE_ASSIGN(s->rooted, is_rooted(ctx.attributes()));
   const ElementType type = ctx.inputs[0].type;
-  ctx.cost_ns = kStepNs * static_cast<double>(s->rows * s->columns) * static_cast<double>(s->length);
+  ctx.cost_ns = costs::kCdistStepNs * static_cast<double>(s->rows * s->columns) * static_cast<double>(s->length);
   ctx.scratch_bytes = static_cast<size_t>(s->columns * s->length) * byte_width(type);
   ctx.set_kernel(type == ElementType::kFloat ? run_cdist<float> : run_cdist<double>, s);
   return {};

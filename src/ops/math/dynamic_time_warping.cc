@@ -7,6 +7,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -23,8 +24,6 @@ Status infer_warping(InferContext& ctx) {
 }
 
 enum class Step : uint8_t { kBoth, kDown, kRight };
-
-constexpr double kElementNs = 2;
 
 struct Costs {
   const float* data;
@@ -51,7 +50,7 @@ bool find_steps(const Costs& costs, CountedVector<Step>& steps) {
       steps[static_cast<size_t>(i * costs.columns + j)] = step;
     }
     above.swap(row);
-    if (stop.after(kElementNs * static_cast<double>(costs.columns))) return false;
+    if (stop.after(costs::kWarpingElementNs * static_cast<double>(costs.columns))) return false;
   }
   return true;
 }

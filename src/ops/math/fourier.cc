@@ -5,14 +5,12 @@
 #include <numbers>
 
 #include "base/in_pieces.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
 namespace {
 
-// Estimated time of an element in a pass.
-constexpr double kElementNs = 2;
-constexpr double kRootNs = 40;
 constexpr size_t kPiece = size_t{1} << 16;
 
 }  // namespace
@@ -27,7 +25,7 @@ bool Fourier::make_roots() {
   StopPoll stop;
   roots_.reserve(length_ / 2);
   for (size_t k = 0; k < length_ / 2; ++k) {
-    if (stop.after(kRootNs)) return false;
+    if (stop.after(costs::kFourierRootNs)) return false;
     roots_.push_back(std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / n));
   }
   return true;
@@ -40,11 +38,11 @@ bool Fourier::make_chirp() {
   inner_ = std::make_unique<Fourier>(std::bit_ceil(2 * length_ - 1));
   filter_.reserve(inner_->length_);
   while (filter_.size() < inner_->length_) {
-    if (stop.after(kElementNs * kPiece)) return false;
+    if (stop.after(costs::kFourierElementNs * kPiece)) return false;
     filter_.resize(std::min(filter_.size() + kPiece, inner_->length_));
   }
   for (size_t k = 0; k < length_; ++k) {
-    if (stop.after(kRootNs)) return false;
+    if (stop.after(costs::kFourierRootNs)) return false;
     // k^2 modulo 2 length keeps the angle small.
     chirp_.push_back(std::polar(1.0, -std::numbers::pi * static_cast<double>(k * k % (2 * length_)) / n));
     filter_[k] = std::conj(chirp_[k]);
@@ -55,7 +53,7 @@ bool Fourier::make_chirp() {
 
 bool Fourier::run_halving(Complex* x, StopPoll& stop) const {
   for (size_t i = 1, j = 0; i < length_; ++i) {
-    if (stop.after(kElementNs)) return false;
+    if (stop.after(costs::kFourierElementNs)) return false;
     size_t bit = length_ / 2;
     for (; j & bit; bit /= 2) j ^= bit;
     j ^= bit;
@@ -63,7 +61,7 @@ bool Fourier::run_halving(Complex* x, StopPoll& stop) const {
   }
   for (size_t size = 2; size <= length_; size *= 2) {
     const size_t step = length_ / size, half = size / 2;
-    const double block_ns = kElementNs * static_cast<double>(size);
+    const double block_ns = costs::kFourierElementNs * static_cast<double>(size);
     for (size_t begin = 0; begin < length_; begin += size) {
       for (size_t first = 0; first < half; first += kPiece) {
         const size_t last = std::min(first + kPiece, half);
@@ -72,7 +70,7 @@ bool Fourier::run_halving(Complex* x, StopPoll& stop) const {
           x[begin + k] = a + b;
           x[begin + k + half] = a - b;
         }
-        if (stop.after(std::min(block_ns, kElementNs * kPiece))) return false;
+        if (stop.after(std::min(block_ns, costs::kFourierElementNs * kPiece))) return false;
       }
     }
   }
@@ -82,7 +80,7 @@ bool Fourier::run_halving(Complex* x, StopPoll& stop) const {
 bool Fourier::run(Complex* x, bool inverse, Complex* work, StopPoll& stop) const {
   if (length_ < 2) return true;
   const auto all = [&](size_t count, auto&& fn) {
-    return in_pieces(static_cast<int64_t>(count), kElementNs, stop, [&](int64_t begin, int64_t end) {
+    return in_pieces(static_cast<int64_t>(count), costs::kFourierElementNs, stop, [&](int64_t begin, int64_t end) {
       for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) fn(k);
     });
   };

@@ -7,6 +7,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -72,12 +73,11 @@ uint32_t run_mel(const void* state, void* const* slots, const uint32_t* operands
   for (size_t i = 0; i < 5; ++i) kernels::convert(s.number[i], slots[operands[i]], number + i, 1);
   auto* edges = static_cast<double*>(slots[operands[6]]);
   double* table = edges + s.edges();
-  constexpr double kWeightNs = 5, kEdgeNs = 60;
   StopPoll stop;
   const auto fill_edges = [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) edges[j] = edge_bin(s, number, j);
   };
-  if (!in_pieces(s.edges(), kEdgeNs, stop, fill_edges)) return fail(KernelError::kStopped);
+  if (!in_pieces(s.edges(), costs::kMelEdgeNs, stop, fill_edges)) return fail(KernelError::kStopped);
   // Row by row: each element of a column of a large table is in another page.
   const auto fill_weights = [&](int64_t begin, int64_t end) {
     for (int64_t at = begin, i = at / s.bins, j = at % s.bins; at < end; ++at) {
@@ -85,7 +85,7 @@ uint32_t run_mel(const void* state, void* const* slots, const uint32_t* operands
       if (++j == s.bins) ++i, j = 0;
     }
   };
-  if (!in_pieces(s.rows * s.bins, kWeightNs, stop, fill_weights)) return fail(KernelError::kStopped);
+  if (!in_pieces(s.rows * s.bins, costs::kMelWeightNs, stop, fill_weights)) return fail(KernelError::kStopped);
   parallel_convert(s.narrow, table, slots[operands[5]], static_cast<size_t>(s.rows * s.bins));
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/math/fourier.h"
 
 namespace treadle {
@@ -43,13 +44,11 @@ struct Lines {
   }
 };
 
-constexpr double kElementNs = 2;
-
 // `step`: distance between elements of the line, in complex numbers.
 void read_line(const Lines& s, const double* x, size_t given, size_t step, Complex* line, StopPoll& stop) {
   const auto parts = static_cast<size_t>(s.parts_in);
   const size_t n = s.fourier.length();
-  for (size_t k = 0; k < n && !stop.after(kElementNs); ++k) {
+  for (size_t k = 0; k < n && !stop.after(costs::kFourierElementNs); ++k) {
     const double* at = x + k * step * parts;
     line[k] = k < given ? Complex(at[0], parts == 2 ? at[1] : 0) : Complex();
   }
@@ -59,7 +58,7 @@ void read_line(const Lines& s, const double* x, size_t given, size_t step, Compl
 void write_line(const Lines& s, const Complex* line, size_t wanted, size_t step, double* y, StopPoll& stop) {
   const auto parts = static_cast<size_t>(s.parts_out);
   const double scale = s.inverse ? 1 / static_cast<double>(s.fourier.length()) : 1;
-  for (size_t k = 0; k < wanted && !stop.after(kElementNs); ++k) {
+  for (size_t k = 0; k < wanted && !stop.after(costs::kFourierElementNs); ++k) {
     y[k * step * parts] = line[k].real() * scale;
     if (parts == 2) y[k * step * parts + 1] = line[k].imag() * scale;
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -105,7 +106,6 @@ std::string print_element(ElementType from, const void* element) {
 }  // namespace
 
 Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options) {
-  constexpr double kNumberNs = 100;  // to read or print
   const auto count = static_cast<size_t>(in.element_count());
   StopPoll stop;
   if (is_string(in.type()) && is_string(out.type())) {
@@ -123,14 +123,14 @@ Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& o
         return error(Code::kRuntime, "input[{}] is '{}', expected the text of a number of type {}", i, text,
                      name(out.type()));
       }
-      if (stop.after(kNumberNs + kByteNs * static_cast<double>(text.size()))) return stopped();
+      if (stop.after(costs::kNumberTextNs + kByteNs * static_cast<double>(text.size()))) return stopped();
     }
     return {};
   }
   const auto* bytes = static_cast<const std::byte*>(in.raw());
   for (size_t i = 0; i < count; ++i) {
     out.mutable_data<String>()[i] = print_element(in.type(), bytes + i * byte_width(in.type()));
-    if (stop.after(kNumberNs)) return stopped();
+    if (stop.after(costs::kNumberTextNs)) return stopped();
   }
   return {};
 }

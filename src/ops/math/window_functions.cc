@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -66,8 +67,7 @@ uint32_t run_window(const void* state, void* const* slots, const uint32_t* opera
     kernels::convert(s.converter, s.table.data(), to, s.table.size());
     return 0;
   }
-  constexpr double kElementNs = 15;
-  parallel_for(s.size, kElementNs, [&](int64_t begin, int64_t end, int) {
+  parallel_for(s.size, costs::kWindowElementNs, [&](int64_t begin, int64_t end, int) {
     std::array<double, kBlock> block;
     for (int64_t start = begin; start < end; start += kBlock) {
       const int64_t count = std::min(kBlock, end - start);

@@ -11,6 +11,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle::ml {
 
@@ -162,10 +163,10 @@ uint32_t run_binarizer(const void* state, void* const* slots, const uint32_t* op
   const auto* x = static_cast<const T*>(slots[operands[0]]);
   auto* y = static_cast<T*>(slots[operands[1]]);
   const auto threshold = static_cast<double>(s.threshold);
-  constexpr double kElementNs = 0.5;
-  return unless_stopped(in_pieces(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<double>(x[i]) > threshold ? T(1) : T(0);
-  }));
+  return unless_stopped(
+      in_pieces(static_cast<int64_t>(s.count), costs::kBinarizedElementNs, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) y[i] = static_cast<double>(x[i]) > threshold ? T(1) : T(0);
+      }));
 }
 
 template <class T>
@@ -274,7 +275,6 @@ uint32_t run_extractor(const void* state, void* const* slots, const uint32_t* op
       return refuse_element({"Y", j}, picks[j], 0, s.table.columns - 1);
     }
   }
-  constexpr double kPickNs = 2;
   StopPoll stop;
   for (int64_t i = 0; i < s.table.rows; ++i, x += static_cast<size_t>(s.table.columns) * s.width) {
     const auto pick = [&](int64_t begin, int64_t end) {
@@ -282,7 +282,7 @@ uint32_t run_extractor(const void* state, void* const* slots, const uint32_t* op
         std::memcpy(y, x + static_cast<size_t>(picks[j]) * s.width, s.width);
       }
     };
-    if (!in_pieces(s.picks, kPickNs, stop, pick)) return fail(KernelError::kStopped);
+    if (!in_pieces(s.picks, costs::kFeaturePickNs, stop, pick)) return fail(KernelError::kStopped);
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/stop.h"
+#include "ops/costs.h"
 
 namespace treadle::ml {
 
@@ -253,15 +254,8 @@ Status Forest::check_base() const {
   return error(Code::kInvalidModel, "attribute base_values has {} entries, expected {}", base.size(), targets_);
 }
 
-namespace {
-
-// A step down a tree, computed for eight rows side by side.
-constexpr double kStepNs = 2;
-
-}  // namespace
-
 double Forest::row_ns() const {
-  return kStepNs * static_cast<double>(steps_);
+  return costs::kTreeStepNs * static_cast<double>(steps_);
 }
 
 template <class T>
@@ -275,7 +269,7 @@ void Forest::evaluate(const T* x, size_t rows, size_t features, double* scores, 
   uint32_t leaves[kBlock];
   if (rows > kernels::kWalkLanes / 2) {
     for (const Tree& tree : trees_) {
-      if (stop.after(kStepNs * static_cast<double>((tree.depth + 1) * rows))) return;
+      if (stop.after(costs::kTreeStepNs * static_cast<double>((tree.depth + 1) * rows))) return;
       kernels::walk_rows(table, tree, nan_left_, x, rows, features, leaves);
       add(leaves, rows, scores, stride);
     }

@@ -8,14 +8,12 @@
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 #include "ops/ml/dictionary.h"
 
 namespace treadle::ml {
 
 namespace {
-
-// Estimated time to look up a key.
-constexpr double kFindNs = 15;
 
 // Maps keys to values, element by element. An unknown key becomes the last value.
 struct Mapping {
@@ -40,7 +38,7 @@ bool Mapping::run(const void* x, void* y, int64_t count) const {
       std::memcpy(static_cast<std::byte*>(y) + static_cast<size_t>(i) * width,
                   values.data<std::byte>() + static_cast<size_t>(at) * width, width);
     }
-    if (stop.after(kFindNs)) return false;
+    if (stop.after(costs::kLabelFindNs)) return false;
   }
   return true;
 }
@@ -232,7 +230,7 @@ struct Categories {
     }
     StopPoll stop;
     for (int64_t i = 0; i < count; ++i, row += columns) {
-      if (stop.after(kFindNs)) return fail(KernelError::kStopped);
+      if (stop.after(costs::kLabelFindNs)) return fail(KernelError::kStopped);
       const int64_t at = find(i);
       if (at >= 0) {
         row[at] = 1;

@@ -12,6 +12,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle::ml {
 
@@ -89,10 +90,9 @@ struct Predictor {
   // stop.
   template <class Store, class Label>
   bool run(const void* x, double* scratch, Store&& store, Label&& label) const {
-    constexpr double kFinishNs = 20;
     const size_t stride = scores_per_row(), features = static_cast<size_t>(rows.features);
     double* const widened = scratch + block_rows() * stride;
-    const double row_ns = model->row_ns() + kFinishNs;
+    const double row_ns = model->row_ns() + costs::kPredictedRowNs;
     StopPoll stop;
     for (int64_t first = 0; first < rows.count; first += static_cast<int64_t>(kRowBlock)) {
       const size_t count = std::min(kRowBlock, static_cast<size_t>(rows.count - first));

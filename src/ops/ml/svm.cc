@@ -4,6 +4,7 @@
 
 #include "kernels/dispatch.h"
 #include "op/axis_rules.h"
+#include "ops/costs.h"
 #include "ops/ml/predict.h"
 
 namespace treadle::ml {
@@ -11,9 +12,6 @@ namespace treadle::ml {
 namespace {
 
 enum class SvmKernel : uint8_t { kLinear, kPoly, kRbf, kSigmoid };
-
-// Estimated times of a feature of a support vector, and of a kernel's function.
-constexpr double kTermNs = 0.3, kFunctionNs = 5;
 
 struct KernelFunction {
   SvmKernel kind = SvmKernel::kLinear;
@@ -25,7 +23,8 @@ struct KernelFunction {
   void operator()(const T* x, const double* vectors, size_t features, size_t count, double* out) const {
     std::fill_n(out, count, 0.0);
     StopPoll stop;
-    for (size_t j = 0; j < features && !stop.after(kTermNs * static_cast<double>(count)); ++j, vectors += count) {
+    for (size_t j = 0; j < features && !stop.after(costs::kSvmTermNs * static_cast<double>(count));
+         ++j, vectors += count) {
       const auto xj = static_cast<double>(x[j]);
       if (kind == SvmKernel::kRbf) {
         for (size_t v = 0; v < count; ++v) out[v] += (xj - vectors[v]) * (xj - vectors[v]);
@@ -99,7 +98,9 @@ struct SvmBase {
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
 
-  double row_ns() const { return static_cast<double>(count) * (kFunctionNs + kTermNs * static_cast<double>(features)); }
+  double row_ns() const {
+    return static_cast<double>(count) * (costs::kSvmFunctionNs + costs::kSvmTermNs * static_cast<double>(features));
+  }
   Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
     coefficients = read_doubles(attributes, "coefficients");
     rho = read_doubles(attributes, "rho");

@@ -9,10 +9,12 @@
 #include <numeric>
 
 #include "kernels/convert.h"
+#include "kernels/costs.h"
 #include "kernels/sort.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/ml/dictionary.h"
 #include "ops/ml/predict.h"
 
@@ -70,7 +72,6 @@ struct FeatureState {
 uint32_t run_feature_vectorizer(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const FeatureState*>(state);
   auto* y = static_cast<float*>(slots[operands[s.parts.size()]]);
-  constexpr double kPartNs = 10;
   StopPoll stop;
   for (int64_t row = 0; row < s.rows; ++row) {
     for (size_t i = 0; i < s.parts.size(); ++i) {
@@ -79,7 +80,7 @@ uint32_t run_feature_vectorizer(const void* state, void* const* slots, const uin
       kernels::convert(part.convert, x, y, part.copied);
       std::fill(y + part.copied, y + part.columns, 0.0f);
       y += part.columns;
-      if (stop.after(kPartNs + static_cast<double>(part.columns))) return fail(KernelError::kStopped);
+      if (stop.after(costs::kFeaturePartNs + static_cast<double>(part.columns))) return fail(KernelError::kStopped);
     }
   }
   return 0;
@@ -140,10 +141,9 @@ Status compute_dict_vectorizer(ComputeContext& ctx) {
   const bool texts = is_string(y->type());
   const size_t width = byte_width(y->type());
   if (!texts && !fill_in_pieces(y->mutable_raw(), 0, y->byte_size())) return stopped();
-  constexpr double kFindNs = 30;
   StopPoll stop;
   for (int64_t i = 0; i < x.keys.element_count(); ++i) {
-    if (stop.after(texts ? kFindNs + kTextNs : kFindNs)) return stopped();
+    if (stop.after(texts ? costs::kDictFindNs + costs::kTextNs : costs::kDictFindNs)) return stopped();
     const int64_t at = vocabulary.words.find(x.keys.raw(), i);
     if (at < 0) continue;
     if (texts) {
@@ -230,10 +230,9 @@ Status compute_cast_map(ComputeContext& ctx) {
   const int64_t columns = cast.places < 0 ? static_cast<int64_t>(keys.size()) : cast.places;
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, cast.to, {1, columns}));
   if (!is_string(cast.to) && !fill_in_pieces(y->mutable_raw(), 0, y->byte_size())) return stopped();
-  constexpr double kCastNs = 100;
   StopPoll stop;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (stop.after(kCastNs)) return stopped();
+    if (stop.after(costs::kCastMapEntryNs)) return stopped();
     const int64_t key = keys[static_cast<size_t>(order[i])];
     if (cast.places >= 0 && (key < 0 || key >= cast.places)) {
       return error(Code::kRuntime, "X has the key {}, expected 0 to {}", key, cast.places - 1);

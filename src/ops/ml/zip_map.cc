@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "ops/costs.h"
 
 namespace treadle::ml {
 
@@ -48,10 +49,9 @@ Status compute_zip_map(ComputeContext& ctx) {
   const int64_t rows = x.rank() == 2 ? x.dims()[0] : 1;
   std::vector<AnyValue> maps;
   maps.reserve(static_cast<size_t>(rows));
-  constexpr double kMapNs = 200;
   StopPoll stop;
   for (int64_t i = 0; i < rows; ++i) {
-    if (stop.after(kMapNs)) return stopped();
+    if (stop.after(costs::kZipMapNs)) return stopped();
     const float* row = scores.data<float>() + i * columns;
     maps.emplace_back(Map{keys, Tensor::from_buffer(ElementType::kFloat, {columns}, scores.buffer(), row)});
   }

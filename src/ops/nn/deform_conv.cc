@@ -9,6 +9,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/nn/window.h"
 #include "ops/norm/channels.h"
 
@@ -136,7 +137,6 @@ class Deform {
  private:
   // The rows of the columns [channels, taps, positions] that one group of offsets moves.
   bool gather(int64_t n, int64_t group, W* columns) {
-    constexpr double kPlaceNs = 10, kCornerNs = 1;
     const int64_t channels = s_.channels / s_.offset_groups, axes = static_cast<int64_t>(s_.axes);
     const int64_t field = (n * s_.offset_groups + group) * s_.taps;
     Corners<W> corners;
@@ -153,7 +153,8 @@ class Deform {
           for (size_t i = 0; i < corners.count; ++i) sum += corners.weight[i] * plane[corners.at[i]];
           columns[(c * s_.taps + tap) * s_.positions + position] = mask ? sum * mask[position] : sum;
         }
-        if (stop_.after(kPlaceNs + kCornerNs * static_cast<double>(corners.count) * static_cast<double>(channels))) {
+        if (stop_.after(costs::kDeformPlaceNs +
+                        costs::kDeformCornerNs * static_cast<double>(corners.count) * static_cast<double>(channels))) {
           return false;
         }
       }

@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 #include "ops/random/source.h"
 
 namespace treadle::nn {
@@ -51,8 +52,7 @@ void write_mask(const DropoutState& s, void* mask, size_t begin, const double* k
 void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y, void* mask) {
   const kernels::RandomKey sequence = s.source.sequence();
   const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
-  constexpr double kElementNs = 2;
-  random::for_each_tile(s.count, kElementNs, [&](size_t begin, size_t n) {
+  random::for_each_tile(s.count, costs::kDropoutElementNs, [&](size_t begin, size_t n) {
     double kept[kernels::kTile], values[kernels::kTile];
     s.numbers.make(sequence, begin, kept, n);
     kernels::convert(s.widen, x + begin * s.width, values, n);
@@ -81,10 +81,10 @@ uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* oper
   }
   if (x != y && !copy_in_pieces(y, x, s.count * s.width)) return fail(KernelError::kStopped);
   if (!mask) return 0;
-  constexpr double kMaskNs = 0.5;
   double kept[kernels::kTile];
   std::fill_n(kept, kernels::kTile, 1.0);
-  random::for_each_tile(s.count, kMaskNs, [&](size_t begin, size_t n) { write_mask(s, mask, begin, kept, n); });
+  random::for_each_tile(s.count, costs::kDropoutMaskNs,
+                        [&](size_t begin, size_t n) { write_mask(s, mask, begin, kept, n); });
   return 0;
 }
 

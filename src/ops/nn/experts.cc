@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/gemm.h"
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/gemm.h"
@@ -326,7 +327,6 @@ void lay_scratch(PrepareContext& ctx, ExpertState& s) {
 }
 
 Status prepare_experts(PrepareContext& ctx) {
-  constexpr double kMultiplyAddNs = 0.05;
   auto* s = ctx.make_state<ExpertState>();
   TREADLE_ASSIGN(s->gate, read_gate(ctx.attributes()));
   s->interleaved = ctx.attributes().get_int("swiglu_fusion") == 1;
@@ -346,7 +346,7 @@ Status prepare_experts(PrepareContext& ctx) {
   TREADLE_TRY(prepare_layer(ctx, s->first, kFirst, rows));
   TREADLE_TRY(prepare_layer(ctx, s->second, kSecond, rows));
   if (s->has_third) TREADLE_TRY(prepare_layer(ctx, s->third, kThird, rows));
-  s->route_ns = kMultiplyAddNs * static_cast<double>(s->size) * static_cast<double>(s->first.out + s->inner);
+  s->route_ns = kernels::kProductNs * static_cast<double>(s->size) * static_cast<double>(s->first.out + s->inner);
   ctx.cost_ns = s->route_ns * static_cast<double>(s->routes());
   lay_scratch(ctx, *s);
   ctx.set_kernel(run_experts, s);

@@ -8,6 +8,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle::nn {
 
@@ -100,11 +101,10 @@ uint32_t run_loss(const void* state, void* const* slots, const uint32_t* operand
     weights = reinterpret_cast<double*>(static_cast<std::byte*>(slots[operands[s.scratch]]) + s.weights);
     kernels::cast(s.type, ElementType::kDouble, slots[operands[kWeights]], weights, classes);
   }
-  constexpr double kLabelNs = 20;
   double sum = 0, total = 0;
   StopPoll stop;
   for (size_t i = 0; i < batch * inner; ++i) {
-    if (stop.after(kLabelNs)) return fail(KernelError::kStopped);
+    if (stop.after(costs::kLossLabelNs)) return fail(KernelError::kStopped);
     int64_t label;
     kernels::convert(s.label, labels + i * s.label_width, &label, 1);
     double loss = 0;

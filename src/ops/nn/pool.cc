@@ -6,10 +6,12 @@
 
 #include <algorithm>
 
+#include "kernels/costs.h"
 #include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -117,7 +119,7 @@ Status prepare_pool(PrepareContext& ctx, PoolKind kind) {
   if (kind == PoolKind::kLp) {
     TREADLE_ASSIGN(s->shape.p, read_p(ctx.attributes()));
   }
-  s->plane_ns = 0.2;
+  s->plane_ns = costs::kPoolTapNs;
   const kernels::PoolShape read = kernels::narrowed(s->shape);
   for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) {
     s->plane_ns *= static_cast<double>(read.output[i]) * static_cast<double>(read.kernel[i]);
@@ -162,15 +164,14 @@ struct GlobalPoolState {
   Conversion conversion;
 };
 
-constexpr double kElementNs = 0.1;
-
 uint32_t run_global_pool(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GlobalPoolState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[2]]);
   s.conversion.run(slots[operands[0]], slots[operands[1]], scratch, [&](const void* x, void* y) {
-    parallel_for(s.rows, kElementNs * static_cast<double>(s.plane), [&](int64_t begin, int64_t end, int) {
-      kernels::run_global_pool(s.kind, s.type, s.p, s.plane, x, y, begin, end);
-    });
+    parallel_for(s.rows, costs::kGlobalPoolElementNs * static_cast<double>(s.plane),
+                 [&](int64_t begin, int64_t end, int) {
+                   kernels::run_global_pool(s.kind, s.type, s.p, s.plane, x, y, begin, end);
+                 });
   });
   return 0;
 }
@@ -220,8 +221,7 @@ Status prepare_pool_last(PrepareContext& ctx) {
                                       channels_second(ctx.outputs[0].dims)));
   if (average) s->kind = average_kind(ctx.attributes());
   const Dims& y = ctx.outputs[0].dims;
-  constexpr double kTapNs = 0.03;
-  s->row_ns = kTapNs * static_cast<double>(y[y.size() - 2] * y.back());
+  s->row_ns = costs::kPoolLastTapNs * static_cast<double>(y[y.size() - 2] * y.back());
   const kernels::PoolShape read = kernels::narrowed(s->shape);
   for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) s->row_ns *= static_cast<double>(read.kernel[i]);
   ctx.cost_ns = s->row_ns * static_cast<double>(s->shape.batch * (s->shape.axes == 2 ? s->shape.output[0] : 1));
@@ -239,10 +239,11 @@ struct GlobalAverageLast {
 
 uint32_t run_global_average_last(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GlobalAverageLast*>(state);
-  parallel_for(s.images, kElementNs * static_cast<double>(s.plane * s.channels), [&](int64_t begin, int64_t end, int) {
-    kernels::run_global_average_last(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
-                                     static_cast<float*>(slots[operands[1]]), begin, end);
-  });
+  parallel_for(s.images, costs::kGlobalPoolElementNs * static_cast<double>(s.plane * s.channels),
+               [&](int64_t begin, int64_t end, int) {
+                 kernels::run_global_average_last(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
+                                                  static_cast<float*>(slots[operands[1]]), begin, end);
+               });
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -69,14 +70,13 @@ template <class W>
 void batch_statistics(const AxisView& view, const W* x, W* mean, W* variance) {
   const auto [batch, channels, inner] = view;
   const auto count = static_cast<double>(batch * inner);
-  constexpr double kElementNs = 1;
   const auto channel = [&](size_t c) {
     StopPoll stop;
     auto sum = [&](auto&& term) {
       double total = 0;
       for (size_t n = 0; n < batch; ++n) {
         const W* row = x + (n * channels + c) * inner;
-        in_pieces(static_cast<int64_t>(inner), kElementNs, stop, [&](int64_t begin, int64_t end) {
+        in_pieces(static_cast<int64_t>(inner), costs::kBatchNormElementNs, stop, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) total += term(static_cast<double>(row[i]));
         });
       }
@@ -86,9 +86,10 @@ void batch_statistics(const AxisView& view, const W* x, W* mean, W* variance) {
     mean[c] = static_cast<W>(m);
     variance[c] = static_cast<W>(sum([m](double v) { return (v - m) * (v - m); }));
   };
-  parallel_for(static_cast<int64_t>(channels), 2 * kElementNs * count, [&](int64_t begin, int64_t end, int) {
-    for (int64_t c = begin; c < end; ++c) channel(static_cast<size_t>(c));
-  });
+  parallel_for(static_cast<int64_t>(channels), 2 * costs::kBatchNormElementNs * count,
+               [&](int64_t begin, int64_t end, int) {
+                 for (int64_t c = begin; c < end; ++c) channel(static_cast<size_t>(c));
+               });
 }
 
 template <class W>

@@ -8,6 +8,7 @@
 #include "op/context.h"
 #include "op/gemm.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 
 namespace treadle::norm {
 
@@ -26,10 +27,9 @@ struct ChannelAffine {
 
   template <class W>
   void operator()(const W* x, const W* alpha, const W* beta, W* y) const {
-    constexpr double kElementNs = 0.15;
     const size_t batch = view.outer, channels = view.n, inner = view.inner;
     if (inner == 1) {  // channels are neighbours
-      parallel_for(static_cast<int64_t>(batch), kElementNs * static_cast<double>(channels),
+      parallel_for(static_cast<int64_t>(batch), costs::kRowElementNs * static_cast<double>(channels),
                    [&](int64_t begin, int64_t end, int) {
                      for (auto n = static_cast<size_t>(begin); n < static_cast<size_t>(end); ++n) {
                        multiply(x + n * channels, alpha, y + n * channels, channels, nullptr);
@@ -38,13 +38,13 @@ struct ChannelAffine {
                    });
       return;
     }
-    parallel_for(static_cast<int64_t>(batch * channels), kElementNs * static_cast<double>(inner),
+    parallel_for(static_cast<int64_t>(batch * channels), costs::kRowElementNs * static_cast<double>(inner),
                  [&](int64_t begin, int64_t end, int) {
                    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
                      const size_t c = i % channels;
                      const kernels::ElementwiseParams params{static_cast<double>(alpha[c]),
                                                              static_cast<double>(beta[c])};
-                     in_pieces(static_cast<int64_t>(inner), kElementNs, [&](int64_t first, int64_t last) {
+                     in_pieces(static_cast<int64_t>(inner), costs::kRowElementNs, [&](int64_t first, int64_t last) {
                        const size_t at = i * inner + static_cast<size_t>(first);
                        affine(x + at, nullptr, y + at, static_cast<size_t>(last - first), &params);
                      });

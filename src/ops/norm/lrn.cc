@@ -8,6 +8,7 @@
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -63,9 +64,8 @@ uint32_t run_lrn(const void* state, void* const* slots, const uint32_t* operands
   auto* y = static_cast<W*>(s.y.begin(out, scratch));
   auto* squares = reinterpret_cast<W*>(scratch + s.squares);
   const size_t image = channels * inner;
-  constexpr double kSquareNs = 0.15;
   for (size_t n = 0; n < batch; ++n, x += image, y += image) {
-    parallel_for(static_cast<int64_t>(image), kSquareNs, [&](int64_t begin, int64_t end, int) {
+    parallel_for(static_cast<int64_t>(image), costs::kRowElementNs, [&](int64_t begin, int64_t end, int) {
       s.multiply(x + begin, x + begin, squares + begin, static_cast<size_t>(end - begin), nullptr);
     });
     parallel_for(static_cast<int64_t>(channels), s.channel_ns, [&](int64_t begin, int64_t end, int) {
@@ -92,9 +92,8 @@ Status prepare_lrn(PrepareContext& ctx) {
   state->add = kernels::elementwise_rows(ElementwiseOp::kAdd, type).vv;
   state->scale = kernels::elementwise_rows(ElementwiseOp::kAffine, type).vv;
   state->power = kernels::elementwise_rows(ElementwiseOp::kPow, type).vs;
-  constexpr double kPowerNs = 2, kAddNs = 0.15;
-  state->channel_ns =
-      static_cast<double>(state->view.inner) * (kPowerNs + kAddNs * static_cast<double>(std::min(size, state->view.n)));
+  state->channel_ns = static_cast<double>(state->view.inner) *
+                      (costs::kLrnPowerNs + costs::kRowElementNs * static_cast<double>(std::min(size, state->view.n)));
   ctx.cost_ns = state->channel_ns * static_cast<double>(state->view.outer * state->view.n);
   ScratchLayout scratch;
   TREADLE_TRY(state->x.prepare(ctx.inputs[0], wide, scratch));

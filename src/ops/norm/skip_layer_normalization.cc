@@ -10,6 +10,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/norm/channels.h"
 
 namespace treadle::norm {
@@ -170,7 +171,6 @@ uint32_t run_skip_norm(const void* state, void* const* slots, const uint32_t* op
 
 template <kernels::NormKind kKind>
 Status prepare_skip_norm(PrepareContext& ctx) {
-  constexpr double kElementNs = 0.7;
   constexpr int64_t kTileBytes = 16 << 10;
   const Operand& x = ctx.inputs[kInput];
   auto* s = ctx.make_state<SkipNormState>();
@@ -190,7 +190,7 @@ Status prepare_skip_norm(PrepareContext& ctx) {
   s->scratch = ctx.scratch_operand();
   const int64_t row_bytes = std::max<int64_t>(1, s->n) * static_cast<int64_t>(sizeof(float));
   s->tile = std::clamp<int64_t>(kTileBytes / row_bytes, 1, std::max<int64_t>(1, s->rows));
-  s->row_ns = kElementNs * static_cast<double>(s->n);
+  s->row_ns = costs::kSkipNormElementNs * static_cast<double>(s->n);
   ScratchLayout scratch;
   if (s->narrows()) s->parameters = scratch.add(static_cast<size_t>(3 * row_bytes));
   s->tiles = scratch.size();

@@ -7,6 +7,7 @@
 #include "op/infer_as.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -29,11 +30,10 @@ struct LookUp {
 };
 
 uint32_t run_look_up(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kElementNs = 0.2;
   const auto* x = static_cast<const uint8_t*>(slots[operands[0]]);
   const auto* table = static_cast<const uint8_t*>(slots[operands[1]]);
   auto* y = static_cast<uint8_t*>(slots[operands[2]]);
-  parallel_for(static_cast<const LookUp*>(state)->count, kElementNs, [&](int64_t begin, int64_t end, int) {
+  parallel_for(static_cast<const LookUp*>(state)->count, costs::kByteMappedNs, [&](int64_t begin, int64_t end, int) {
     kernels::byte_pair_kernels().look_up(x + begin, table, y + begin, static_cast<size_t>(end - begin));
   });
   return 0;
@@ -79,8 +79,7 @@ uint32_t run_pairs(const void* state, void* const* slots, const uint32_t* operan
   auto* y = static_cast<std::byte*>(slots[operands[kYZero + 1]]);
   const PairLevel& line = s.levels.back();
   const auto& kernels = kernels::byte_pair_kernels();
-  constexpr double kElementNs = 0.2;
-  const double piece_ns = kElementNs * static_cast<double>(std::min(line.size, kPiece));
+  const double piece_ns = costs::kByteMappedNs * static_cast<double>(std::min(line.size, kPiece));
   parallel_for(s.rows * s.pieces, piece_ns, [&](int64_t begin, int64_t end, int) {
     for (; begin < end; ++begin) {
       const int64_t row = begin / s.pieces, first = begin % s.pieces * kPiece;

@@ -4,6 +4,7 @@
 #include "kernels/quantize.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "ops/costs.h"
 #include "ops/quant/rows.h"
 
 namespace treadle {
@@ -37,8 +38,7 @@ uint32_t run_dynamic_quantize(const void* state, void* const* slots, const uint3
   s.rows(&start, {&one, nullptr, 0}, &zero, 1);
   const int32_t wide_zero = zero;
   if (void* y = slots[operands[1]]) {
-    constexpr double kElementNs = 0.2;
-    parallel_for(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end, int) {
+    parallel_for(static_cast<int64_t>(s.count), costs::kDynamicQuantizedNs, [&](int64_t begin, int64_t end, int) {
       s.rows(static_cast<const float*>(x) + begin, {&scale, &wide_zero, 0}, static_cast<uint8_t*>(y) + begin,
              static_cast<size_t>(end - begin));
     });

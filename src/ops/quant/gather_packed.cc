@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 #include "type/element_type.h"
 
 namespace treadle::quant {
@@ -88,7 +89,6 @@ int64_t index_at(const PackedGather& g, const void* indices, int64_t i) {
 }
 
 uint32_t run_gather_packed(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kNumberNs = 1;
   const auto& g = *static_cast<const PackedGather*>(state);
   const PackedFormat& format = *g.row.format;
   const auto* const data = static_cast<const uint8_t*>(slots[operands[kData]]);
@@ -96,7 +96,7 @@ uint32_t run_gather_packed(const void* state, void* const* slots, const uint32_t
   auto* const y = static_cast<std::byte*>(slots[operands[2]]);
   const auto width = static_cast<int64_t>(byte_width(g.row.type));
   // A unit of work is one block of one index.
-  const double block_ns = kNumberNs * static_cast<double>(format.numbers);
+  const double block_ns = costs::kUnpackedNumberNs * static_cast<double>(format.numbers);
   parallel_for(g.count * g.row.blocks, block_ns, [&](int64_t begin, int64_t end, int) {
     float numbers[kernels::kMostPackedNumbers];
     for (int64_t part = begin; part < end; ++part) {

@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/quant/rows.h"
 
 namespace treadle {
@@ -144,10 +145,9 @@ uint32_t run(const void* state, void* const* slots, const uint32_t* operands) {
   const auto* zero = s.has_zero ? static_cast<const int32_t*>(s.zero.get(slots[operands[2]], scratch)) : nullptr;
   const auto* x = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  constexpr double kElementNs = 0.7;
   StopPoll stop;
   return unless_stopped(for_each_row(s.layout, [&](size_t first, size_t count, size_t at, size_t step) {
-    return in_pieces(static_cast<int64_t>(count), kElementNs, stop, [&](int64_t begin, int64_t end) {
+    return in_pieces(static_cast<int64_t>(count), costs::kQuantizedElementNs, stop, [&](int64_t begin, int64_t end) {
       const size_t start = first + static_cast<size_t>(begin), scaled = at + static_cast<size_t>(begin) * step;
       const quant::RowScale row{scale + scaled, zero ? zero + scaled : nullptr, step};
       s.rows(x + start * s.rows.x_width, row, out + start * s.rows.out_width, static_cast<size_t>(end - begin));

@@ -9,6 +9,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -266,9 +267,8 @@ Result<MatMulIntegerState*> prepare_product(PrepareContext& ctx) {
   state->output = static_cast<uint32_t>(ctx.inputs.size());
   TREADLE_TRY(pack_constant(ctx, *state));
   for (const auto& level : state->levels) state->matrices *= level.size;
-  constexpr double kMultiplyAddNs = 0.01;
-  const double ns =
-      kMultiplyAddNs * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  const double ns = costs::kByteProductNs * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                    static_cast<double>(shape.k);
   state->grid = ProductGrid::cut(shape.m, shape.n, ns, state->matrices, state->plan.column_step, ctx.threads);
   const int64_t blocks = state->matrices * state->grid.blocks();
   state->worker_scratch = (state->plan.scratch_bytes + 63) / 64 * 64;

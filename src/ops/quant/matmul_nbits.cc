@@ -14,6 +14,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/fused/calls.h"
 #include "ops/norm/channels.h"
 #include "ops/quant/packed_bits.h"
@@ -161,8 +162,7 @@ void pack(const BlockState& s, const void* b, const void* scales, const void* ze
 uint64_t mixed(uint64_t key, const Operand& operand) {
   const auto* bytes = static_cast<const uint8_t*>(operand.constant);
   const auto count = static_cast<size_t>(operand.element_count()) * byte_width(operand.type);
-  constexpr double kMixedNs = 1.5;
-  in_pieces(static_cast<int64_t>(count), kMixedNs, [&](int64_t begin, int64_t end) {
+  in_pieces(static_cast<int64_t>(count), costs::kHashedByteNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) key = (key ^ bytes[i]) * 0x100000001B3u;
   });
   return key;
@@ -273,7 +273,6 @@ uint32_t run_block_matmul(const void* state, void* const* slots, const uint32_t*
 
 Status prepare_block_matmul(PrepareContext& ctx) {
   constexpr int64_t kChunk = 96;
-  constexpr double kWeightNs = 0.06, kMultiplyAddNs = 0.02;
   auto* s = ctx.make_state<BlockState>();
   s->weights = read_weights(ctx.attributes());
   s->weights.has_zeros = ctx.has_input(kZeros);
@@ -301,7 +300,7 @@ Status prepare_block_matmul(PrepareContext& ctx) {
   s->workers = scratch.size();
   s->worker_bytes = (static_cast<size_t>(kernels::block_rows_scratch(w, s->chunk)) * sizeof(float) + 63) / 64 * 64;
   const auto weights = static_cast<double>(w.padded_k() * kernels::BlockWeights::kColumns);
-  s->unit_ns = weights * (kWeightNs + kMultiplyAddNs * static_cast<double>(s->chunk));
+  s->unit_ns = weights * (costs::kBlockWeightNs + costs::kBlockProductNs * static_cast<double>(s->chunk));
   const int64_t units = s->chunks() * w.groups();
   ctx.scratch_bytes = scratch.size() + s->worker_bytes * scratch_parts(units, s->unit_ns, ctx.threads);
   ctx.cost_ns = s->unit_ns * static_cast<double>(units);

@@ -10,6 +10,7 @@
 #include "op/parallel.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 #include "ops/random/source.h"
 
 namespace treadle::random {
@@ -89,8 +90,7 @@ uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operand
   const auto& s = *static_cast<const DrawState<T>*>(state);
   const kernels::RandomKey sequence = s.source.sequence();
   auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  constexpr double kUniformNs = 0.5, kNormalNs = 1.2;
-  for_each_tile(s.count, s.bits != 0 ? kUniformNs : kNormalNs, [&](size_t begin, size_t n) {
+  for_each_tile(s.count, s.bits != 0 ? costs::kUniformNs : costs::kNormalNs, [&](size_t begin, size_t n) {
     if (!s.converted) return s.make(sequence, begin, reinterpret_cast<T*>(out) + begin, n);
     T tile[kernels::kTile];
     s.make(sequence, begin, tile, n);
@@ -175,8 +175,7 @@ uint32_t run_bernoulli(const void* state, void* const* slots, const uint32_t* op
   const kernels::RandomKey sequence = s.source.sequence();
   const auto* probabilities = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
-  constexpr double kDrawNs = 2;
-  for_each_tile(s.count, kDrawNs, [&](size_t begin, size_t n) {
+  for_each_tile(s.count, costs::kBernoulliNs, [&](size_t begin, size_t n) {
     double tile[kernels::kTile], unit[kernels::kTile];
     s.numbers.make(sequence, begin, unit, n);
     kernels::convert(s.widen, probabilities + begin * s.in_width, tile, n);
@@ -210,7 +209,6 @@ struct MultinomialState {
 
 // Turns unnormalised logarithms into running sums of probabilities. The total is not positive if nothing can be drawn.
 double accumulate(double* row, size_t n, StopPoll& stop) {
-  constexpr double kCompareNs = 1, kExpNs = 8;
   double largest = row[0], sum = 0;
   const auto find = [&](int64_t begin, int64_t end) {
     largest = std::max(largest, *std::max_element(row + begin, row + end));
@@ -218,8 +216,8 @@ double accumulate(double* row, size_t n, StopPoll& stop) {
   const auto add = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) row[i] = sum += std::exp(row[i] - largest);
   };
-  return in_pieces(static_cast<int64_t>(n), kCompareNs, stop, find) &&
-                 in_pieces(static_cast<int64_t>(n), kExpNs, stop, add)
+  return in_pieces(static_cast<int64_t>(n), costs::kMultinomialClassNs, stop, find) &&
+                 in_pieces(static_cast<int64_t>(n), costs::kMultinomialExpNs, stop, add)
              ? sum
              : 0;
 }
@@ -230,7 +228,6 @@ uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* 
   const auto* in = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
   auto* sums = static_cast<double*>(slots[operands[2]]);
-  constexpr double kDrawNs = 80;
   StopPoll stop;
   double unit[kernels::kTile];
   size_t drawn_before = 0;
@@ -248,7 +245,7 @@ uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* 
       const auto drawn =
           std::min<int64_t>(std::upper_bound(sums, sums + s.classes, at) - sums, static_cast<int64_t>(s.classes) - 1);
       kernels::convert(s.narrow, &drawn, out, 1);
-      if (stop.after(kDrawNs)) return fail(KernelError::kStopped);
+      if (stop.after(costs::kMultinomialDrawNs)) return fail(KernelError::kStopped);
     }
   }
   return 0;

@@ -15,6 +15,7 @@
 #include "op/parallel.h"
 #include "op/resize.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle {
 
@@ -59,8 +60,7 @@ uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* oper
   const auto& s = *static_cast<const SoftmaxState*>(state);
   const auto row = static_cast<int64_t>(s.view.n * s.view.inner);
   const auto bytes = row * static_cast<int64_t>(byte_width(s.type));
-  constexpr double kElementNs = 1;
-  parallel_for(static_cast<int64_t>(s.view.outer), kElementNs * static_cast<double>(row),
+  parallel_for(static_cast<int64_t>(s.view.outer), costs::kSoftmaxElementNs * static_cast<double>(row),
                [&](int64_t begin, int64_t end, int) {
                  kernels::softmax(kKind, s.type, static_cast<const std::byte*>(slots[operands[0]]) + begin * bytes,
                                   static_cast<std::byte*>(slots[operands[1]]) + begin * bytes,

@@ -13,6 +13,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/rnn/activation.h"
 
 namespace treadle::rnn {
@@ -303,8 +304,7 @@ const Cell* prepare_cell(PrepareContext& ctx, size_t scratch_blocks) {
     cell->fused = &kernels::recurrent_rows(compute);
   }
   cell->scratch_bytes = (scratch_blocks * cell->bytes() + 63) / 64 * 64;
-  constexpr double kLaneNs = 2;  // all gates of one
-  cell->entry_ns = kLaneNs * static_cast<double>(cell->hidden);
+  cell->entry_ns = costs::kCellLaneNs * static_cast<double>(cell->hidden);
   ctx.cost_ns = cell->entry_ns * static_cast<double>(cell->batch);
   ctx.scratch_bytes =
       cell->scratch_bytes * scratch_parts(static_cast<int64_t>(cell->batch), cell->entry_ns, ctx.threads);

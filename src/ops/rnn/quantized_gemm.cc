@@ -14,6 +14,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/costs.h"
 
 namespace treadle::rnn {
 
@@ -88,7 +89,6 @@ kernels::QGemmPlan plan_product(const PrepareContext& ctx, const State& state) {
   return kernels::prepare_qgemm(shape);
 }
 
-constexpr double kMultiplyAddNs = 0.01;
 constexpr uint64_t kPackedLayout = 0x71676d6d;  // of PackCache; a process uses a single instruction set for it
 
 Status prepare(PrepareContext& ctx) {
@@ -105,7 +105,7 @@ Status prepare(PrepareContext& ctx) {
     const auto pack = [&](void* out) { kernels::pack_qgemm_b(state->plan, b, out); };
     TREADLE_ASSIGN(state->packed, ctx.packs.get(ctx.inputs[kB], layout, state->plan.packed_b_bytes, pack));
   }
-  ctx.cost_ns = kMultiplyAddNs * static_cast<double>(state->m * state->n) * static_cast<double>(state->k);
+  ctx.cost_ns = costs::kByteProductNs * static_cast<double>(state->m * state->n) * static_cast<double>(state->k);
   state->grid =
       ProductGrid::cut(state->plan.shape.m, state->plan.shape.n, ctx.cost_ns, 1, state->plan.column_step, ctx.threads);
   state->worker_scratch = (state->plan.scratch_bytes + 63) / 64 * 64;

@@ -7,6 +7,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -112,7 +113,6 @@ Status compute_split_to_sequence(ComputeContext& c) {
   const bool drop = drops_axis(c.attributes(), c.has_input(1));
   std::vector<AnyValue> elements;
   elements.reserve(parts.size());
-  constexpr double kElementNs = 150;  // a tensor is allocated for each
   StopPoll stop;
   int64_t start = 0;
   for (int64_t part : parts) {
@@ -125,7 +125,7 @@ Status compute_split_to_sequence(ComputeContext& c) {
     TREADLE_ASSIGN(Tensor element, Tensor::allocate(in.type(), std::move(dims)));
     TREADLE_TRY(copy_runs(in, start * view.inner, view.size * view.inner, element, 0, part * view.inner, view.outer,
                           part * view.inner, stop));
-    if (stop.after(kElementNs)) return stopped();
+    if (stop.after(costs::kSplitPartNs)) return stopped();
     elements.emplace_back(std::move(element));
     start += part;
   }

@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -39,8 +40,6 @@ struct MatrixState {
   ElementType type{};
 };
 
-constexpr double kElementNs = 0.5, kMatrixNs = 50;
-
 // Brings the row with the largest element of column k, of those from k on, to row k. Rows have `width` elements.
 // Whether two rows changed places.
 bool bring_pivot(double* a, int64_t n, int64_t width, int64_t k) {
@@ -63,11 +62,12 @@ void eliminate(double* a, int64_t width, int64_t k, int64_t i) {
 double determinant(double* a, int64_t n, StopPoll& stop) {
   double product = 1;
   for (int64_t k = 0; k < n; ++k) {
-    if (stop.after(kElementNs * static_cast<double>(n - k))) return product;
+    if (stop.after(costs::kDetElementNs * static_cast<double>(n - k))) return product;
     if (bring_pivot(a, n, n, k)) product = -product;
     product *= a[k * n + k];
     if (a[k * n + k] == 0) return product;
-    for (int64_t i = k + 1; i < n && !stop.after(kElementNs * static_cast<double>(n - k)); ++i) eliminate(a, n, k, i);
+    for (int64_t i = k + 1; i < n && !stop.after(costs::kDetElementNs * static_cast<double>(n - k)); ++i)
+      eliminate(a, n, k, i);
   }
   return product;
 }
@@ -79,7 +79,7 @@ void invert(double* a, int64_t n, StopPoll& stop) {
   for (int64_t k = 0; k < n; ++k) {
     bring_pivot(a, n, width, k);
     for (int64_t i = 0; i < n; ++i) {
-      if (stop.after(kElementNs * static_cast<double>(width - k))) return;
+      if (stop.after(costs::kDetElementNs * static_cast<double>(width - k))) return;
       if (i != k) eliminate(a, width, k, i);
     }
     const double pivot = a[k * width + k];
@@ -99,7 +99,7 @@ uint32_t run_det(const void* state, void* const* slots, const uint32_t* operands
     parallel_convert(widen, in, matrix, elements);
     const double value = determinant(matrix, s.n, stop);
     kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
-    if (stop.after(kMatrixNs)) return fail(KernelError::kStopped);
+    if (stop.after(costs::kDetMatrixNs)) return fail(KernelError::kStopped);
   }
   return 0;
 }
@@ -122,7 +122,7 @@ uint32_t run_inverse(const void* state, void* const* slots, const uint32_t* oper
     }
     invert(rows, s.n, stop);
     for (size_t i = 0; i < n; ++i) kernels::convert(narrow, rows + i * 2 * n + n, out + i * n * width, n);
-    if (stop.after(kMatrixNs)) return fail(KernelError::kStopped);
+    if (stop.after(costs::kDetMatrixNs)) return fail(KernelError::kStopped);
   }
   return 0;
 }
@@ -130,8 +130,8 @@ uint32_t run_inverse(const void* state, void* const* slots, const uint32_t* oper
 Status prepare_inverse(PrepareContext& c) {
   const Operand& x = c.inputs[0];
   const int64_t n = x.dims.back(), matrices = n == 0 ? 0 : x.element_count() / (n * n);
-  c.cost_ns =
-      static_cast<double>(matrices) * (kMatrixNs + kElementNs * static_cast<double>(n * n) * static_cast<double>(n));
+  c.cost_ns = static_cast<double>(matrices) *
+              (costs::kDetMatrixNs + costs::kDetElementNs * static_cast<double>(n * n) * static_cast<double>(n));
   c.scratch_bytes = static_cast<size_t>(2 * n * n) * sizeof(double);
   c.set_kernel(run_inverse, c.make_state<MatrixState>(MatrixState{matrices, n, x.type}));
   return {};

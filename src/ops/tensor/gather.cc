@@ -10,6 +10,7 @@
 #include "op/size_rules.h"
 #include "op/small_contents.h"
 #include "op/text_kernel.h"
+#include "ops/costs.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 using tensor_ops::Bytes;
 using tensor_ops::checked_index;
-using tensor_ops::kIndexNs;
 using tensor_ops::with_width;
 
 uint32_t out_of_range(int64_t index, int64_t size) {
@@ -78,7 +78,7 @@ uint32_t run_gather(const void* state, void* const* slots, const uint32_t* opera
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
   const auto* data = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
-  const double row_ns = kIndexNs + kByteNs * static_cast<double>(s.bytes);
+  const double row_ns = costs::kIndexNs + kByteNs * static_cast<double>(s.bytes);
   StopPoll stop;
   for (size_t o = 0; o < s.outer; ++o, data += static_cast<size_t>(s.n) * s.bytes, out += s.count * s.bytes) {
     const uint32_t failed =
@@ -314,7 +314,7 @@ uint32_t run_gather_elements(const void* state, void* const* slots, const uint32
       return along_last ? gather_row<W>(data + base, indices, s.n, kNone, kOne, begin, end, out)
                         : gather_row<W>(data + base, indices, s.n, s.row_stride, s.axis_stride, begin, end, out);
     };
-    const uint32_t failed = kernel_in_pieces(s.row, kIndexNs, stop, gather);
+    const uint32_t failed = kernel_in_pieces(s.row, costs::kIndexNs, stop, gather);
     indices += s.row;
     out += s.row;
     return failed;
@@ -394,7 +394,8 @@ uint32_t run_gather_nd(const void* state, void* const* slots, const uint32_t* op
   const auto* data = static_cast<const char*>(slots[operands[0]]);
   const auto* tuple = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
-  const double tuple_ns = kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
+  const double tuple_ns =
+      costs::kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
   StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b, data += s.batch_bytes) {
     for (int64_t k = 0; k < s.per_batch; ++k, out += s.slice_bytes) {

@@ -15,6 +15,7 @@
 #include "op/pieces.h"
 #include "op/size_rules.h"
 #include "op/sizes.h"
+#include "ops/costs.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -132,8 +133,7 @@ uint32_t run_narrow_range(const void* state, void* const* slots, const uint32_t*
   const auto& s = *static_cast<const RangeState<T>*>(state);
   constexpr ElementType kFrom = std::is_same_v<T, float> ? ElementType::kFloat : ElementType::kDouble;
   auto* out = static_cast<uint16_t*>(slots[operands[3]]);
-  constexpr double kRoundedNs = 10;
-  return unless_stopped(in_pieces(s.count, kRoundedNs, [&](int64_t begin, int64_t end) {
+  return unless_stopped(in_pieces(s.count, costs::kRoundedRangeNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T value = s.start + static_cast<T>(i) * s.delta;
       kernels::cast(kFrom, s.type, &value, out + i, 1);
@@ -260,7 +260,7 @@ uint32_t run_eye(const void* state, void* const* slots, const uint32_t* operands
   auto* out = static_cast<Bytes<W>*>(slots[operands[1]]);
   const size_t bytes = static_cast<size_t>(s.rows * s.columns) * W;
   if (!fill_in_pieces(out, 0, bytes)) return fail(KernelError::kStopped);
-  return unless_stopped(in_pieces(s.rows, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) {
+  return unless_stopped(in_pieces(s.rows, costs::kIndexNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t j = i + s.k;
       if (j >= 0 && j < s.columns) std::memcpy(out + i * s.columns + j, s.one, W);
@@ -329,7 +329,7 @@ uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* oper
   const auto* values = static_cast<const Bytes<W>*>(slots[operands[2]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[3]]);
   kernels::fill(W, values, out, count * static_cast<size_t>(s.depth));
-  return unless_stopped(in_pieces(s.outer * s.inner, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) {
+  return unless_stopped(in_pieces(s.outer * s.inner, costs::kIndexNs, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t at = checked_index(indices[k], s.depth);
       if (at >= 0) out[(k / s.inner * s.depth + at) * s.inner + k % s.inner] = values[1];

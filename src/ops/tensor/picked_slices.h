@@ -9,13 +9,11 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle::tensor_ops {
 
 using Positions = UnsetVector<int64_t>;
-
-// Of an element or slice that is looked at, and perhaps kept.
-inline constexpr double kPickedNs = 3;
 
 // A tensor as `count` slices, each of `outer` runs of `inner` elements, along one axis; without an axis every element
 // is a slice.
@@ -64,7 +62,7 @@ inline Status pick_slices(ComputeContext& c, const Tensor& in, std::optional<int
         const auto bytes = static_cast<size_t>(s.inner) * width;
         copy_in_pieces(out->mutable_data<char>() + static_cast<size_t>(to) * width,
                        in.data<char>() + static_cast<size_t>(from) * width, bytes);
-        if (stop.after(kPickedNs + kByteNs * static_cast<double>(bytes))) return stopped();
+        if (stop.after(costs::kSelectedElementNs + kByteNs * static_cast<double>(bytes))) return stopped();
       }
       to += s.inner;
     }

@@ -6,6 +6,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -17,7 +18,6 @@ using tensor_ops::Bytes;
 using tensor_ops::checked_index;
 using tensor_ops::Combine;
 using tensor_ops::CombineRow;
-using tensor_ops::kIndexNs;
 using tensor_ops::with_width;
 
 // Operands of every operator here: data, indices, updates, output.
@@ -108,7 +108,7 @@ uint32_t run_scatter_elements(const void* state, void* const* slots, const uint3
       }
       return 0;
     };
-    const uint32_t failed = kernel_in_pieces(s.row, kIndexNs, stop, scatter);
+    const uint32_t failed = kernel_in_pieces(s.row, costs::kIndexNs, stop, scatter);
     indices += s.row;
     updates += s.row;
     return failed;
@@ -185,7 +185,8 @@ uint32_t run_scatter_nd(const void* state, void* const* slots, const uint32_t* o
   const auto* tuple = static_cast<const int64_t*>(slots[operands[1]]);
   const auto* update = static_cast<const char*>(slots[operands[2]]);
   auto* out = static_cast<char*>(slots[operands[3]]);
-  const double tuple_ns = kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
+  const double tuple_ns =
+      costs::kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
   StopPoll stop;
   for (int64_t k = 0; k < s.tuples; ++k, update += s.slice_bytes) {
     if (stop.after(tuple_ns)) return fail(KernelError::kStopped);

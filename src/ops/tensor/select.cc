@@ -8,12 +8,12 @@
 #include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/tensor/picked_slices.h"
 
 namespace treadle {
 namespace {
 
-using tensor_ops::kPickedNs;
 using tensor_ops::optional_axis;
 using tensor_ops::pick_slices;
 using tensor_ops::Positions;
@@ -27,7 +27,7 @@ Result<Positions> positions_where(int64_t count, Test&& test) {
   const auto count_kept = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kept += test(i) ? 1 : 0;
   };
-  if (!in_pieces(count, kPickedNs, stop, count_kept)) return stopped();
+  if (!in_pieces(count, costs::kSelectedElementNs, stop, count_kept)) return stopped();
   Positions found(kept);
   size_t at = 0;
   const auto keep = [&](int64_t begin, int64_t end) {
@@ -36,7 +36,7 @@ Result<Positions> positions_where(int64_t count, Test&& test) {
       at += test(i) ? 1 : 0;
     }
   };
-  if (!in_pieces(count, kPickedNs, stop, keep)) return stopped();
+  if (!in_pieces(count, costs::kSelectedElementNs, stop, keep)) return stopped();
   return found;
 }
 
@@ -111,7 +111,7 @@ Status compute_non_zero(ComputeContext& c) {
     const auto write = [&](int64_t begin, int64_t end) {
       write_coordinates(found.data() + begin, end - begin, in.dims(), strides, d, to + begin);
     };
-    if (!in_pieces(count, kPickedNs, stop, write)) return stopped();
+    if (!in_pieces(count, costs::kSelectedElementNs, stop, write)) return stopped();
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include "op/parallel.h"
 #include "op/pieces.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -141,7 +142,6 @@ class ByBound {
 
  private:
   static constexpr int64_t kLanes = 16, kBlock = 4 * kLanes, kMost = 128;
-  static constexpr double kBlockNs = 15;
 
   Outcome find_bound() {
     T lanes[kLanes];
@@ -154,7 +154,7 @@ class ByBound {
           is_nan[l] |= -static_cast<int32_t>(x[l] != x[l]);
         }
       }
-      if (stop_.after(kBlockNs)) return Outcome::kStopped;
+      if (stop_.after(costs::kTopKBoundBlockNs)) return Outcome::kStopped;
     }
     for (int64_t l = 0; l < kLanes; ++l) {
       if (is_nan[l] != 0) return Outcome::kNotForThis;
@@ -178,7 +178,7 @@ class ByBound {
       for (int64_t l = 0; l < kBlock; ++l) any |= reaches(begin + l);
       if (any) collect(begin, begin + kBlock);
       if (count_ > kMost) return Outcome::kNotForThis;
-      if (stop_.after(kBlockNs)) return Outcome::kStopped;
+      if (stop_.after(costs::kTopKBoundBlockNs)) return Outcome::kStopped;
     }
     collect(begin, n_);
     const bool has_nan = std::any_of(row_ + begin, row_ + n_, [](T x) { return x != x; });
@@ -203,7 +203,6 @@ bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll
     if (outcome != Bound::Outcome::kNotForThis) return outcome == Bound::Outcome::kFound;
   }
   constexpr int64_t kPart = 16, kBlock = 4 * kPart;
-  constexpr double kBlockNs = 20;
   First<kLargest, T> found{row, positions, k};
   int64_t i = 0;
   for (; i < k; ++i) found.offer(i);
@@ -219,7 +218,7 @@ bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll
       }
       for (int64_t l = 0; l < count; ++l) found.offer(better[l]);
     }
-    if (stop.after(kBlockNs)) return false;
+    if (stop.after(costs::kTopKFewBlockNs)) return false;
   }
   for (; i < n; ++i) found.offer(i);
   return true;
@@ -230,7 +229,6 @@ bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll
 template <bool kLargest, class T, class Before>
 bool select_some(const T* row, int64_t n, int64_t* positions, int64_t k, Before before, StopPoll& stop) {
   constexpr int64_t kBlock = 64;
-  constexpr double kBlockNs = 50;
   std::iota(positions, positions + 2 * k, int64_t{0});
   int64_t held = 2 * k;
   T last{};
@@ -250,7 +248,7 @@ bool select_some(const T* row, int64_t n, int64_t* positions, int64_t k, Before 
       positions[held++] = i;
       if (held == 2 * k && !keep_better()) return false;
     }
-    if (stop.after(kBlockNs)) return false;
+    if (stop.after(costs::kTopKSomeBlockNs)) return false;
   }
   return kernels::select(positions, held, k, before);
 }
@@ -289,7 +287,6 @@ uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operan
   auto* stored = static_cast<char*>(slots[operands[s.scratch]]);
   auto* row = reinterpret_cast<T*>(stored + s.n * 8);
   auto* positions = reinterpret_cast<int64_t*>(stored + s.n * 16);
-  constexpr double kColumnNs = 3;  // an element that lies anywhere
   StopPoll stop;
   for (int64_t o = 0; o < s.outer; ++o) {
     for (int64_t i = 0; i < s.inner; ++i) {
@@ -297,7 +294,7 @@ uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operan
       const size_t stride = static_cast<size_t>(s.inner) * W;
       const char* elements = from;
       if (s.inner > 1) {
-        in_pieces(s.n, kColumnNs, stop, [&](int64_t begin, int64_t end) {
+        in_pieces(s.n, costs::kTopKColumnNs, stop, [&](int64_t begin, int64_t end) {
           for (int64_t j = begin; j < end; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
         });
         elements = stored;
@@ -312,7 +309,7 @@ uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operan
         }
       };
       if (!select(as_computed ? reinterpret_cast<const T*>(elements) : row, positions, s, stop) ||
-          !in_pieces(s.k, kColumnNs, stop, take)) {
+          !in_pieces(s.k, costs::kTopKColumnNs, stop, take)) {
         return fail(KernelError::kStopped);
       }
     }

@@ -9,6 +9,7 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "op/refused_element.h"
+#include "ops/costs.h"
 
 namespace treadle {
 namespace {
@@ -128,7 +129,6 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
   const auto* in = static_cast<const char*>(slots[operands[0]]);
   const auto* lengths = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
-  constexpr double kStepNs = 5;  // far apart, where sequences lie next to each other
   StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b) {
     const int64_t length = lengths[b];
@@ -140,7 +140,7 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
                     in + base + static_cast<size_t>(reversed(t, length)) * s.time_stride, s.bytes);
       }
     };
-    if (!in_pieces(s.times, kStepNs + kByteNs * static_cast<double>(s.bytes), stop, move_steps)) {
+    if (!in_pieces(s.times, costs::kReversedStepNs + kByteNs * static_cast<double>(s.bytes), stop, move_steps)) {
       return fail(KernelError::kStopped);
     }
   }

@@ -10,12 +10,12 @@
 #include "kernels/sort.h"
 #include "op/op_def.h"
 #include "op/work.h"
+#include "ops/costs.h"
 #include "ops/tensor/picked_slices.h"
 
 namespace treadle {
 namespace {
 
-using tensor_ops::kPickedNs;
 using tensor_ops::optional_axis;
 using tensor_ops::pick_slices;
 using tensor_ops::Positions;
@@ -156,10 +156,9 @@ class KeyNumbers {
   }
   bool grow(StopPoll& stop) {
     constexpr size_t kLeast = 64;
-    constexpr double kPlaceNs = 10;
     places_ = Positions(std::max(kLeast, 2 * places_.size()));
     if (!fill_in_pieces(places_.data(), 0xff, places_.size() * sizeof places_[0])) return false;  // -1
-    return in_pieces(static_cast<int64_t>(keys_.size()), kPlaceNs, stop, [&](int64_t begin, int64_t end) {
+    return in_pieces(static_cast<int64_t>(keys_.size()), costs::kUniquePlaceNs, stop, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) place_of(keys_[static_cast<size_t>(i)]) = i;
     });
   }
@@ -178,16 +177,15 @@ Result<Groups> in_order_of_values(const Tensor& t, Groups groups) {
   if (!kernels::sort(order.data(), static_cast<int64_t>(order.size()), before)) return stopped();
   Groups sorted;
   StopPoll stop;
-  constexpr double kMoveNs = 5;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (stop.after(kMoveNs)) return stopped();
+    if (stop.after(costs::kUniqueMoveNs)) return stopped();
     rank[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     sorted.first.push_back(first(order[i]));
     sorted.count.push_back(groups.count[static_cast<size_t>(order[i])]);
   }
   for (int64_t& group : groups.inverse) {
     group = rank[static_cast<size_t>(group)];
-    if (stop.after(kMoveNs)) return stopped();
+    if (stop.after(costs::kUniqueMoveNs)) return stopped();
   }
   sorted.inverse = std::move(groups.inverse);
   return sorted;
@@ -200,8 +198,7 @@ Result<Groups> group_numbers(const Tensor& t, bool sorted, Get&& get) {
   KeyNumbers numbers;
   groups.inverse.resize(static_cast<size_t>(t.element_count()));
   StopPoll stop;
-  constexpr double kKeyNs = 10;
-  const bool goes_on = in_pieces(t.element_count(), kKeyNs, stop, [&](int64_t begin, int64_t end) {
+  const bool goes_on = in_pieces(t.element_count(), costs::kUniqueKeyNs, stop, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = numbers.number(key_of(get(i)), stop);
       if (group == KeyNumbers::kStopped) return false;
@@ -252,7 +249,7 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
       for (int64_t i = 0; i < s.inner && !is_stopped; ++i) {
         const int order = compare(t, (o * s.count + a) * s.inner + i, (o * s.count + b) * s.inner + i);
         if (order) return order;
-        is_stopped = stop.after(kPickedNs);
+        is_stopped = stop.after(costs::kSelectedElementNs);
       }
     }
     return 0;
@@ -262,12 +259,11 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
     const int difference = compare_slices(a, b);
     return difference ? difference < 0 : a < b;
   };
-  constexpr double kCompareNs = 20;
-  if (!kernels::sort(order.data(), s.count, before, kCompareNs) || is_stopped) return stopped();
+  if (!kernels::sort(order.data(), s.count, before, costs::kUniqueCompareNs) || is_stopped) return stopped();
   Groups by_value;
   by_value.inverse.resize(order.size());
   for (size_t k = 0; k < order.size(); ++k) {
-    if (stop.after(kCompareNs) || is_stopped) return stopped();
+    if (stop.after(costs::kUniqueCompareNs) || is_stopped) return stopped();
     if (k == 0 || compare_slices(order[k - 1], order[k]) != 0) {
       by_value.first.push_back(order[k]);
       by_value.count.push_back(0);
@@ -285,7 +281,7 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
   Groups by_occurrence;
   Positions place(groups.size());
   for (size_t k = 0; k < groups.size(); ++k) {
-    if (stop.after(kCompareNs)) return stopped();
+    if (stop.after(costs::kUniqueCompareNs)) return stopped();
     const auto g = static_cast<size_t>(groups[k]);
     place[g] = static_cast<int64_t>(k);
     by_occurrence.first.push_back(by_value.first[g]);
@@ -293,7 +289,7 @@ Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
   }
   for (int64_t g : by_value.inverse) {
     by_occurrence.inverse.push_back(place[static_cast<size_t>(g)]);
-    if (stop.after(kCompareNs)) return stopped();
+    if (stop.after(costs::kUniqueCompareNs)) return stopped();
   }
   return by_occurrence;
 }

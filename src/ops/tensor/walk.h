@@ -36,9 +36,6 @@ uint32_t walk(std::span<const int64_t> dims, std::span<const int64_t> strides, F
   }
 }
 
-// About what an index takes that is looked up in memory somewhere.
-inline constexpr double kIndexNs = 4;
-
 // An element of W bytes.
 template <size_t W>
 struct Bytes {

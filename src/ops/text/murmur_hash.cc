@@ -3,10 +3,12 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/costs.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle::text {
 
@@ -68,11 +70,10 @@ struct Hashes {
 };
 
 uint32_t run_murmur(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kHashNs = 4;
   const auto& s = *static_cast<const Hashes*>(state);
   const auto* x = static_cast<const char*>(slots[operands[0]]);
   auto* y = static_cast<uint32_t*>(slots[operands[1]]);
-  parallel_for(s.count, kHashNs, [&](int64_t begin, int64_t end, int) {
+  parallel_for(s.count, costs::kMurmurHashNs, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) y[i] = murmur(x + static_cast<size_t>(i) * s.width, s.width, s.seed);
   });
   return 0;
@@ -87,14 +88,13 @@ Status prepare_murmur(PrepareContext& ctx) {
 
 // Only for texts.
 Status compute_murmur(ComputeContext& ctx) {
-  constexpr double kCharacterNs = 0.5;
   const Tensor& x = ctx.tensor(0);
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, hash_type(ctx.attributes()), x.dims()));
   auto* to = static_cast<uint32_t*>(y->mutable_raw());
   StopPoll stop;
   for (const String& text : x.span<String>()) {
     *to++ = murmur(text.data(), text.size(), seed_of(ctx.attributes()));
-    if (stop.after(kTextNs + kCharacterNs * static_cast<double>(text.size()))) return stopped();
+    if (stop.after(costs::kTextNs + costs::kMurmurCharacterNs * static_cast<double>(text.size()))) return stopped();
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "op/pieces.h"
+#include "ops/costs.h"
 
 namespace treadle::text {
 
@@ -122,8 +123,7 @@ Status Grams::read(const ir::Attributes& attributes) {
 
 template <class Word>
 bool Grams::number(const Word* words, int64_t count, int64_t* numbers) const {
-  constexpr double kFindNs = 20;
-  return in_pieces(count, kFindNs, [&](int64_t begin, int64_t end) {
+  return in_pieces(count, costs::kGramFindNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if constexpr (std::is_same_v<Word, String>) {
         numbers[i] = words_.find(std::string_view(words[i]));
@@ -137,13 +137,6 @@ bool Grams::number(const Word* words, int64_t count, int64_t* numbers) const {
 template bool Grams::number(const int32_t*, int64_t, int64_t*) const;
 template bool Grams::number(const int64_t*, int64_t, int64_t*) const;
 template bool Grams::number(const String*, int64_t, int64_t*) const;
-
-namespace {
-
-// Estimated time to look at a position in a row, and to follow an edge.
-constexpr double kPlaceNs = 2, kStepNs = 10;
-
-}  // namespace
 
 // Counts the n-grams of at least `least` words that begin at `start`.
 void Grams::walk(const int64_t* row, int64_t length, int64_t start, int64_t distance, int64_t least,
@@ -165,7 +158,7 @@ bool Grams::count_by_walking(const int64_t* row, int64_t length, int64_t distanc
     const auto walk_from = [&](int64_t begin, int64_t end) {
       for (int64_t start = begin; start < end; ++start) walk(row, length, start, distance, least, counts);
     };
-    if (!in_pieces(length, kPlaceNs + 2 * kStepNs, stop, walk_from)) return false;
+    if (!in_pieces(length, costs::kGramPlaceNs + 2 * costs::kGramStepNs, stop, walk_from)) return false;
   }
   return true;
 }
@@ -203,9 +196,9 @@ class Occurrences {
         if (row_[i] >= 0) places_[first_[row_[i]]++] = i;
       }
     };
-    if (!in_pieces(length_, kPlaceNs, stop_, count)) return false;
+    if (!in_pieces(length_, costs::kGramPlaceNs, stop_, count)) return false;
     for (size_t w = 0; w < grams_.pool_size_; ++w) first_[w + 1] += first_[w];
-    if (!in_pieces(length_, kPlaceNs, stop_, place)) return false;
+    if (!in_pieces(length_, costs::kGramPlaceNs, stop_, place)) return false;
     std::copy_backward(first_, first_ + grams_.pool_size_, first_ + grams_.pool_size_ + 1);
     first_[0] = 0;
     return true;
@@ -218,7 +211,7 @@ class Occurrences {
       places += static_cast<double>(1 + places_of(a).size() + places_of(b).size());
       return true;
     });
-    return kPlaceNs * places;
+    return costs::kGramPlaceNs * places;
   }
 
   bool count() {
@@ -232,9 +225,9 @@ class Occurrences {
       const Grams::Node& found = grams_.nodes_[node];
       if (found.gram != Grams::kNone) counts_[found.gram] += pairs;
       if (pairs == 0 || !found.inner) return true;
-      const double many = static_cast<double>(std::min(distances_, (length_ - 1) / 2)) * kMaskNs *
+      const double many = static_cast<double>(std::min(distances_, (length_ - 1) / 2)) * costs::kGramMaskNs *
                           static_cast<double>(mask_words_) * found.steps;
-      if (static_cast<double>(pairs) * kStepNs < many) return walk_on(a, b, node);
+      if (static_cast<double>(pairs) * costs::kGramStepNs < many) return walk_on(a, b, node);
       set_mask(0, a);
       set_mask(1, b);
       return count_masked(node, 2);
@@ -242,8 +235,6 @@ class Occurrences {
   }
 
  private:
-  static constexpr double kMaskNs = 0.7;  // per 64 positions of a word of an n-gram
-
   static size_t mask_words(int64_t length) { return static_cast<size_t>(length) / 64 + 2; }
 
   std::span<const Grams::Edge> edges_of(uint32_t node) const {
@@ -270,14 +261,15 @@ class Occurrences {
     const auto from = places_of(a), to = places_of(b);
     size_t behind = 0, beyond = 0;  // in `to`: the first position behind the one in `from`, and the first one out of
                                     // its reach
-    return in_pieces(static_cast<int64_t>(from.size()), 2 * kPlaceNs, stop_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t place = from[static_cast<size_t>(i)];
-        while (behind < to.size() && to[behind] <= place) ++behind;
-        while (beyond < to.size() && to[beyond] - place <= distances_) ++beyond;
-        pairs += static_cast<int64_t>(std::max(beyond, behind) - behind);
-      }
-    });
+    return in_pieces(static_cast<int64_t>(from.size()), 2 * costs::kGramPlaceNs, stop_,
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t place = from[static_cast<size_t>(i)];
+                         while (behind < to.size() && to[behind] <= place) ++behind;
+                         while (beyond < to.size() && to[beyond] - place <= distances_) ++beyond;
+                         pairs += static_cast<int64_t>(std::max(beyond, behind) - behind);
+                       }
+                     });
   }
 
   // Counts longer n-grams from each pair of first words.
@@ -295,7 +287,7 @@ class Occurrences {
           if (node == Grams::kNone) break;
           if (grams_.nodes_[node].gram != Grams::kNone) ++counts_[grams_.nodes_[node].gram];
         }
-        if (stop_.after(kStepNs)) return false;
+        if (stop_.after(costs::kGramStepNs)) return false;
       }
     }
     return true;
@@ -310,7 +302,7 @@ class Occurrences {
         const auto others = static_cast<int64_t>(depth);  // words behind the first one
         for (int64_t d = 1; d <= std::min(distances_, (length_ - 1) / others); ++d) {
           counts_[gram] += count_at_distance(d, depth + 1);
-          if (stop_.after(kMaskNs * static_cast<double>(mask_words_ * (depth + 1)))) return false;
+          if (stop_.after(costs::kGramMaskNs * static_cast<double>(mask_words_ * (depth + 1)))) return false;
         }
       }
       if (grams_.nodes_[edge.to].inner && !count_masked(edge.to, depth + 1)) return false;
@@ -360,8 +352,10 @@ bool Grams::count(const int64_t* numbers, int64_t rows, int64_t length, int64_t*
   const size_t grams = columns_of_.size();
   int64_t* const counts = scratch;
   const int64_t distances = std::min(skips, std::max<int64_t>(length, 1) - 1) + 1;
-  const double walking_ns = (kPlaceNs + kStepNs) * static_cast<double>(distances) * static_cast<double>(length);
-  const double finding_ns = kPlaceNs * static_cast<double>(pool_size_ + pairs_ + 2 * static_cast<size_t>(length));
+  const double walking_ns =
+      (costs::kGramPlaceNs + costs::kGramStepNs) * static_cast<double>(distances) * static_cast<double>(length);
+  const double finding_ns =
+      costs::kGramPlaceNs * static_cast<double>(pool_size_ + pairs_ + 2 * static_cast<size_t>(length));
   StopPoll stop;
   for (int64_t r = 0; r < rows; ++r, numbers += length, y += columns) {
     std::fill_n(counts, grams, 0);
@@ -371,7 +365,7 @@ bool Grams::count(const int64_t* numbers, int64_t rows, int64_t length, int64_t*
     const bool done = finds && occurrences.pairs_ns() < walking_ns
                           ? occurrences.count()
                           : count_by_walking(numbers, length, distances, counts, stop);
-    if (!done || stop.after(kPlaceNs * static_cast<double>(grams))) return false;
+    if (!done || stop.after(costs::kGramPlaceNs * static_cast<double>(grams))) return false;
     for (size_t g = 0; g < grams; ++g) {
       if (counts[g] == 0) continue;
       const int64_t times = weighting == Weighting::kPresence ? 1 : counts[g];

@@ -1,8 +1,10 @@
 // RegexFullMatch: whether each whole string matches a pattern in RE2's syntax.
 
+#include "kernels/costs.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/text/pattern.h"
 
 namespace treadle::text {
@@ -27,11 +29,10 @@ Status compute_regex_full_match(ComputeContext& ctx) {
   const Pattern& pattern = ctx.node.parsed_as<Pattern>();
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kBool, x.dims()));
   auto* matches = y->mutable_data<bool>();
-  constexpr double kCharacterNs = 5;
   StopPoll stop;
   for (const String& text : x.span<String>()) {
     *matches++ = re2::RE2::FullMatch(std::string_view(text), *pattern);
-    if (stop.after(kTextNs + kCharacterNs * static_cast<double>(text.size()))) return stopped();
+    if (stop.after(costs::kTextNs + costs::kRegexCharacterNs * static_cast<double>(text.size()))) return stopped();
   }
   return {};
 }

@@ -4,8 +4,10 @@
 #include <string>
 #include <unordered_set>
 
+#include "kernels/costs.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/text/unicode.h"
 
 namespace treadle::text {
@@ -67,10 +69,9 @@ Status compute_string_normalizer(ComputeContext& ctx) {
   TREADLE_TRY(check_shape(to_shape(x.dims())));
   const Normalization& normalization = ctx.node.parsed_as<Normalization>();
   CountedVector<const String*> kept;
-  constexpr double kCharacterNs = 15;
   StopPoll stop;
   const auto goes_on = [&](const String& word) {
-    return !stop.after(kTextNs + kCharacterNs * static_cast<double>(word.size()));
+    return !stop.after(costs::kTextNs + costs::kNormalizedCharacterNs * static_cast<double>(word.size()));
   };
   for (const String& word : x.span<String>()) {
     if (normalization.keeps(word)) kept.push_back(&word);

@@ -6,6 +6,7 @@
 
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/text/unicode.h"
 
 namespace treadle::text {
@@ -29,20 +30,18 @@ Status infer_string_split(InferContext& ctx) {
 using Parts = CountedVector<std::string_view>;
 
 // If the work is to stop, the rest of a text is not split.
-constexpr double kPartNs = 20, kCharacterNs = 5;
-
 void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts, StopPoll& stop) {
   const auto skip_spaces = [&] {
     while (const size_t length = leading_space(text)) text.remove_prefix(length);
   };
   skip_spaces();
   for (size_t splits = 0; !text.empty(); ++splits) {
-    if (splits == max_splits || stop.after(kPartNs)) {
+    if (splits == max_splits || stop.after(costs::kSplitTextPartNs)) {
       parts.push_back(text);
       return;
     }
     size_t end = 0;
-    while (end < text.size() && leading_space(text.substr(end)) == 0 && !stop.after(kCharacterNs)) {
+    while (end < text.size() && leading_space(text.substr(end)) == 0 && !stop.after(costs::kSplitCharacterNs)) {
       end += leading_character(text.substr(end));
     }
     parts.push_back(text.substr(0, end));
@@ -54,7 +53,7 @@ void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts, Sto
 void split_at(std::string_view text, std::string_view delimiter, size_t max_splits, Parts& parts, StopPoll& stop) {
   for (size_t splits = 0; splits < max_splits; ++splits) {
     const size_t at = text.find(delimiter);
-    if (at == std::string_view::npos || stop.after(kPartNs + kByteNs * static_cast<double>(at))) break;
+    if (at == std::string_view::npos || stop.after(costs::kSplitTextPartNs + kByteNs * static_cast<double>(at))) break;
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + delimiter.size());
   }
@@ -77,7 +76,7 @@ Status compute_string_split(ComputeContext& ctx) {
     } else {
       split_at(x.data<String>()[i], delimiter, max_splits, parts, stop);
     }
-    if (stop.after(kPartNs)) return stopped();
+    if (stop.after(costs::kSplitTextPartNs)) return stopped();
     const auto count = static_cast<int64_t>(parts.size() - before);
     counts.mutable_data<int64_t>()[i] = count;
     most = std::max(most, count);

@@ -6,6 +6,7 @@
 
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/costs.h"
 #include "ops/text/pattern.h"
 #include "ops/text/unicode.h"
 
@@ -70,8 +71,6 @@ Status infer_tokenizer(InferContext& ctx) {
 
 using Tokens = CountedVector<std::string_view>;
 
-constexpr double kTokenNs = 50, kCharacterNs = 20;
-
 int64_t characters_in(std::string_view text) {
   int64_t count = 0;
   for (; !text.empty(); text.remove_prefix(leading_character(text))) ++count;
@@ -101,7 +100,7 @@ class Splitter {
 
  private:
   bool stops(std::string_view text) const {
-    return stop_.after(kTokenNs + kCharacterNs * static_cast<double>(text.size()));
+    return stop_.after(costs::kTokenizerTokenNs + costs::kTokenizerCharacterNs * static_cast<double>(text.size()));
   }
   // The next match at `from` or behind; its data is null if there is none.
   static std::string_view match(const re2::RE2& pattern, std::string_view text, size_t from) {
@@ -116,7 +115,7 @@ class Splitter {
   }
 
   void split_characters(std::string_view text, Tokens& tokens) const {
-    while (!text.empty() && !stop_.after(kCharacterNs)) {
+    while (!text.empty() && !stop_.after(costs::kTokenizerCharacterNs)) {
       const size_t bytes = leading_character(text);
       tokens.push_back(text.substr(0, bytes));
       text.remove_prefix(bytes);
@@ -203,7 +202,7 @@ Status compute_tokenizer(ComputeContext& ctx) {
   for (const String& text : x.span<String>()) {
     const size_t before = rows.tokens.size();
     splitter.split(text, rows.tokens);
-    if (stop.after(kTokenNs)) return stopped();
+    if (stop.after(costs::kTokenizerTokenNs)) return stopped();
     rows.counts.push_back(static_cast<int64_t>(rows.tokens.size() - before));
     rows.longest = std::max(rows.longest, rows.counts.back());
   }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/stop.h"
+#include "ops/costs.h"
 
 namespace treadle::text {
 
@@ -25,15 +26,13 @@ Character first_character(std::string_view text) {
   return {code, static_cast<size_t>(length)};
 }
 
-constexpr double kCharacterNs = 10;
-
 // If the work is to stop, the rest of a text is left out.
 template <class Change>
 String change(std::string_view text, Change&& change_code) {
   String out;
   out.reserve(text.size());
   StopPoll stop;
-  while (!text.empty() && !stop.after(kCharacterNs)) {
+  while (!text.empty() && !stop.after(costs::kCaseCharacterNs)) {
     const Character c = first_character(text);
     if (c.code < 0) {
       out += text[0];

@@ -8,6 +8,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "ops/costs.h"
 
 namespace treadle::training {
 
@@ -90,8 +91,7 @@ void update(const Coefficients& c, size_t count, size_t group, size_t groups, vo
   constexpr bool kTwo = Rule::kAccumulators == 2;
   const W *x = input(0), *g = input(1), *a = input(2), *b = kTwo ? input(3) : nullptr;
   W *new_x = output(0), *new_a = output(1), *new_b = kTwo ? output(2) : nullptr;
-  constexpr double kStepNs = 2;
-  parallel_for(static_cast<int64_t>(count), kStepNs, [&](int64_t begin, int64_t end, int) {
+  parallel_for(static_cast<int64_t>(count), costs::kOptimizerElementNs, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Slot<W> slot{x[i], g[i], a[i], kTwo ? b[i] : W{}};
       Rule::template step<W>(c, slot);

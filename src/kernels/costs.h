@@ -1,0 +1,52 @@
+#pragma once
+// What kernels take, in nanoseconds per element, step or word on one thread. From these estimates it follows how work
+// is shared among threads (base/thread_pool.h), how often a kernel asks whether to stop (base/stop.h), and what plans
+// think that a node takes. An estimate that is too low makes stops come late; one that is too high cuts work into
+// pieces that are too small to share.
+//
+// The comment of each constant is the name of its row in the table of `./dev bench costs`, which measures it. `./dev
+// bench costs --write` replaces constants that are far from what it measured; bench/kernel_costs.py has the rows. The
+// costs of operators stand in ops/costs.h, those of the engine in op/costs.h.
+
+namespace treadle::costs {
+
+// --- Moving and converting elements
+
+inline constexpr double kMovedElementNs = 0.4;      // "element of a short line, moved"
+inline constexpr double kMovedByteNs = 0.05;        // "byte of a long line, moved"
+inline constexpr double kPaddedElementNs = 6;       // "element of a border, repeated"
+inline constexpr double kConvertedElementNs = 0.3;  // "element converted"
+inline constexpr double kNumberedTextNs = 2;        // "text numbered"
+inline constexpr double kTextNs = 50;               // "text made"
+
+// --- Elementwise
+
+inline constexpr double kElementwiseByteNs = 0.02;  // "byte of an operand of an elementwise node"
+inline constexpr double kElementwiseNs = 0.1;       // "element of a sum, apart from bytes"
+inline constexpr double kFunctionElementNs = 1;     // "element of a function, apart from bytes"
+inline constexpr double kFusedElementNs = 0.2;      // "operation of a fused chain, on an element"
+
+// --- Along an axis
+
+inline constexpr double kReducedElementNs = 0.5;     // "element reduced"
+inline constexpr double kScanStepNs = 2;             // "step of a running sum"
+inline constexpr double kScanElementNs = 0.5;        // "element of a step of running sums"
+inline constexpr double kExtremeElementNs = 0.2;     // "element searched for an extreme"
+inline constexpr double kExtremeConvertedNs = 0.3;   // "element converted and searched for an extreme"
+inline constexpr double kNormalizedElementNs = 0.5;  // "element normalised"
+inline constexpr double kRecurrenceLaneNs = 0.5;     // "lane of a step of a linear recurrence"
+inline constexpr double kComparisonNs = 5;           // "comparison of a sort"
+
+// --- Windows
+
+inline constexpr double kPoolTapNs = 0.2;       // "tap of a pool"
+inline constexpr double kPoolIndexTapNs = 0.4;  // "tap of a pool with indices"
+
+// --- Weights that are packed or analysed
+
+inline constexpr double kByteRowElementNs = 0.25;  // "byte of a row of a product, widened"
+inline constexpr double kBlockWordNs = 2;          // "word of block weights, packed"
+inline constexpr double kFoldWeightNs = 2;         // "weight of a filter, read for folding"
+inline constexpr double kFoldPairNs = 5;           // "pair of weights of a filter, compared"
+
+}  // namespace treadle::costs
