@@ -394,3 +394,11 @@ def test_decoders_that_make_other_logits(op, shape, message):
     model, fed = search(op, {"decoder": decoder}, feeds, ATTRIBUTES, 1, True)
     with pytest.raises(Exception, match=message):
         own(model, fed)
+
+
+def test_scores_of_a_node_that_lacks_optional_inputs_are_its_inputs():
+    text = b"""<ir_version: 10, opset_import: ["" : 21, "treadle" : 1]>
+      g (float[2,5] x, int32[2,3] t, int64 n) => (y) { y = treadle.TokenScores(x, t, n) }"""
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    [y] = treadle.InferenceSession(text).run(None, {"x": x, "t": np.zeros((2, 3), np.int32), "n": np.array(2)})
+    np.testing.assert_array_equal(y, x)

@@ -38,6 +38,7 @@ struct Timestamps {
 
 struct ScoresState {
   int64_t rows = 0, vocabulary = 0, longest = 0, entries = 0;
+  size_t inputs = 0;  // of the node, which may lack the last optional ones
   int64_t end = 0, ngram = 0;
   float temperature = 1, presence_penalty = 0;
   bool temperature_is_half = false, penalty_is_half = false, presence_per_row = false;
@@ -156,10 +157,10 @@ void process_row(const ScoresState& s, const Operands& in, int64_t r, const Row&
 
 uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ScoresState*>(state);
-  Operands in;
-  for (size_t i = 0; i < kInputs; ++i) in.slot[i] = slots[operands[i]];
+  Operands in{};
+  for (size_t i = 0; i < s.inputs; ++i) in.slot[i] = slots[operands[i]];
   const int64_t length = *static_cast<const int64_t*>(in.slot[kLength]);
-  auto* out = static_cast<float*>(slots[operands[kInputs]]);
+  auto* out = static_cast<float*>(slots[operands[s.inputs]]);
   const int32_t* tokens = in.ints(kSequences);
   if (length < 0 || length > s.longest) return fail(KernelError::kIndexOutOfRange, length, s.longest + 1);
   for (int64_t r = 0; r < s.rows; ++r) {
@@ -219,6 +220,7 @@ Status prepare_token_scores(PrepareContext& ctx) {
   s->rows = ctx.inputs[kScores].dims[0];
   s->vocabulary = ctx.inputs[kScores].dims[1];
   s->longest = ctx.inputs[kSequences].dims[1];
+  s->inputs = ctx.inputs.size();
   s->end = a.get_int("eos_token_id", -1);
   s->ngram = a.get_int("no_repeat_ngram_size");
   s->temperature = a.get_float("temperature", 1);
