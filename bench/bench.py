@@ -21,7 +21,7 @@
     check      checking and inferring models, beside the onnx package
     growth     load and first run of models of many nodes, beside onnxruntime
     random     random operators beside onnxruntime
-    costs      what the engine itself takes, beside the estimates of src/op/costs.h
+    costs      what the engine, kernels and operators take, beside the estimates in src/*/costs.h; --write puts it there
     explain    what `explain` estimates loops to take, beside what they take
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     stops      how late each operator hears that it should stop
@@ -94,9 +94,12 @@ def main() -> None:
         "--match",
         default="",
         metavar="TEXT",
-        help="of loops, operators, growing models and rewrites, those with TEXT in the name",
+        help="of loops, operators, costs, growing models and rewrites, those with TEXT in the name",
     )
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument(
+        "--write", action="store_true", help="costs: replace estimates that are far from what is measured"
+    )
     options = parser.parse_args()
     for kind in options.kind:
         kinds[kind](options)

@@ -1,9 +1,12 @@
-"""What the engine itself takes, beside what kernels compute, beside the estimates of src/op/costs.h that plans and
-reports are made with. Each figure is a slope or an intercept: loops of two lengths, bodies with few and with many
-nodes."""
+"""What the engine itself, kernels and operators take, beside the estimates that plans and reports are made with and that
+kernels share their work by. A figure of the engine is a slope or an intercept: loops of two lengths, bodies with few and
+with many nodes (src/op/costs.h). One of kernels and operators is a slope over two sizes (src/kernels/costs.h,
+src/ops/costs.h; the models are those of kernel_costs.py). With --write, the constants of those two headers that are far
+from what was measured are replaced."""
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import re
 import statistics
@@ -11,11 +14,18 @@ import time
 from collections.abc import Callable
 
 import engines
+import kernel_costs
 import measure
 import numpy as np
+from bench_page import machine
 from models.registry import YES, Built
 
-ESTIMATES = pathlib.Path(__file__).parents[1] / "src" / "op" / "costs.h"
+SOURCE = pathlib.Path(__file__).parents[1] / "src"
+ESTIMATES = SOURCE / "op" / "costs.h"
+HEADERS = [SOURCE / "kernels" / "costs.h", SOURCE / "ops" / "costs.h"]
+CONSTANT = re.compile(r"^inline constexpr double (k\w+Ns) = ([\d.e-]+); +// \"(.*)\"$", re.MULTILINE)
+MACHINE = re.compile(r"^// Measured on .*$", re.MULTILINE)
+FAR = 1.5  # a constant and a measured value are as far apart when they differ by more than this factor
 FEW, MANY = 2, 18  # nodes
 INNER = "Loop <body = in{k} (int64 j{k}, bool d{k}, float[4] u{k}) => (bool d{k}, float[4] v{k}) {{ v{k} = Mul(u{k}, keep) }}>"
 LENGTHS = 20_000, 40_000
@@ -70,7 +80,79 @@ def compile_ms(nodes: int) -> float:
     return 1e9 * (time.perf_counter() - begin)
 
 
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """One of HEADERS, with the name of its row in kernel_costs.ROWS."""
+
+    name: str
+    ns: float
+    row: str
+
+
+def read_constants() -> list[Constant]:
+    texts = [header.read_text(encoding="utf-8") for header in HEADERS]
+    return [Constant(name, float(ns), row) for text in texts for name, ns, row in CONSTANT.findall(text)]
+
+
+class Measured:
+    """What the units of constants take, each measured once, those that a row counts beside its own before that."""
+
+    def __init__(self, constants: list[Constant], options):
+        self.constants = {constant.name: constant for constant in constants}
+        self.rounds, self.seconds = options.rounds, options.seconds or 0.02
+        self.ns: dict[str, float] = {}
+
+    def measure(self, name: str) -> float:
+        if name not in self.ns:
+            row = kernel_costs.ROWS[self.constants[name].row]
+            for other in row.beside:
+                self.measure(other)
+            self.ns[name] = row.ns(self.ns, self.rounds, self.seconds)
+        return self.ns[name]
+
+
+def is_far(constant: Constant, ns: float) -> bool:
+    return ns > 0 and not 1 / FAR <= ns / constant.ns <= FAR
+
+
+def write_constants(measured: dict[str, float]) -> None:
+    """Replaces constants that are far from what was measured by that, rounded to two digits, and says where."""
+    here = machine(quiet=True)
+    where = f"// Measured on {here['processor']}, {', '.join(here['instruction_sets'])}."
+    for header in HEADERS:
+
+        def replaced(match: re.Match) -> str:
+            constant = Constant(match[1], float(match[2]), match[3])
+            ns = measured.get(constant.name, constant.ns)
+            if not is_far(constant, ns):
+                return match[0]
+            return match[0].replace(f"= {match[2]};", f"= {float(f'{ns:.2g}'):g};")
+
+        text = MACHINE.sub(where, header.read_text(encoding="utf-8"))
+        header.write_text(CONSTANT.sub(replaced, text), encoding="utf-8")
+
+
+def bench_kernel_costs(options) -> None:
+    constants = [constant for constant in read_constants() if options.match in constant.row]
+    measured = Measured(read_constants(), options)
+    print("\n| cost | ns measured | ns in costs.h | ratio | constant |\n| --- | --- | --- | --- | --- |")
+    ratios = []
+    for constant in constants:
+        ns = measured.measure(constant.name)
+        ratios.append(ns / constant.ns)
+        print(f"| {constant.row} | {ns:.3g} | {constant.ns:g} | {ratios[-1]:.2f} | {constant.name} |", flush=True)
+    far = sum(is_far(constant, measured.ns[constant.name]) for constant in constants)
+    print(f"\n{far} of {len(constants)} differ by more than a factor of {FAR}")
+    if options.write:
+        write_constants(measured.ns)
+
+
 def bench_costs(options) -> None:
+    bench_engine_costs(options)
+    bench_kernel_costs(options)
+
+
+def bench_engine_costs(options) -> None:
     estimates = dict(re.findall(r"\b(k\w+) = ([\d.e]+)", ESTIMATES.read_text(encoding="utf-8")))
 
     def measured(shape: str, op: str, jit: str) -> tuple[float, float]:

@@ -5,6 +5,7 @@
 
 #include "base/in_pieces.h"
 #include "base/status.h"
+#include "kernels/costs.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
 
@@ -83,10 +84,9 @@ void convert_by_tiles(const TileConverter& converter, const std::byte* from, std
 }  // namespace
 
 void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
-  constexpr double kElementNs = 0.5;
-  constexpr auto kMany = static_cast<size_t>(kShortNs / kElementNs);
+  constexpr auto kMany = static_cast<size_t>(kShortNs / costs::kConvertedElementNs);
   if (n > kMany) [[unlikely]] {
-    in_pieces(static_cast<int64_t>(n), kElementNs, [&](int64_t begin, int64_t end) {
+    in_pieces(static_cast<int64_t>(n), costs::kConvertedElementNs, [&](int64_t begin, int64_t end) {
       convert(converter, static_cast<const std::byte*>(in) + begin * converter.from_width,
               static_cast<std::byte*>(out) + begin * converter.to_width, static_cast<size_t>(end - begin));
     });

@@ -18,7 +18,6 @@ inline constexpr double kNgramHashNs = 5;          // "hash of an n-gram"
 inline constexpr double kNgramBlockTokenNs = 1;    // "token of an n-gram, compared"
 inline constexpr double kTokenScoreCopyNs = 0.15;  // "score of a token, copied"
 inline constexpr double kTokenScoreNs = 0.5;       // "score of a token, changed"
-inline constexpr double kTokenNgramNs = 2;         // "token of an n-gram, compared with the last ones"
 
 // --- Images
 
@@ -95,8 +94,7 @@ inline constexpr double kHashedByteNs = 1.5;        // "byte of a scale, hashed"
 inline constexpr double kUniformNs = 0.5;         // "uniform number"
 inline constexpr double kNormalNs = 1.2;          // "normal number"
 inline constexpr double kBernoulliNs = 2;         // "element of a Bernoulli"
-inline constexpr double kMultinomialClassNs = 1;  // "class of a Multinomial, compared"
-inline constexpr double kMultinomialExpNs = 8;    // "class of a Multinomial, summed"
+inline constexpr double kMultinomialClassNs = 8;  // "class of a Multinomial, in a pass"
 inline constexpr double kMultinomialDrawNs = 80;  // "number drawn by a Multinomial"
 
 // --- Selecting elements
@@ -117,19 +115,18 @@ inline constexpr double kRoundedRangeNs = 10;    // "element of a Range of halve
 
 // --- Texts
 
-inline constexpr double kMurmurHashNs = 4;            // "hash of a number"
-inline constexpr double kMurmurCharacterNs = 0.5;     // "character hashed"
-inline constexpr double kGramFindNs = 20;             // "word looked up by a TfIdfVectorizer"
-inline constexpr double kGramPlaceNs = 2;             // "position of a row of a TfIdfVectorizer"
-inline constexpr double kGramStepNs = 10;             // "edge followed by a TfIdfVectorizer"
-inline constexpr double kGramMaskNs = 0.7;            // "64 positions of a word of an n-gram"
-inline constexpr double kRegexCharacterNs = 5;        // "character matched by a RegexFullMatch"
-inline constexpr double kNormalizedCharacterNs = 15;  // "character of a StringNormalizer"
-inline constexpr double kCaseCharacterNs = 10;        // "character of a StringNormalizer, in one text"
-inline constexpr double kSplitTextPartNs = 20;        // "part of a StringSplit"
-inline constexpr double kSplitCharacterNs = 5;        // "character of a StringSplit"
-inline constexpr double kTokenizerTokenNs = 50;       // "token of a Tokenizer"
-inline constexpr double kTokenizerCharacterNs = 20;   // "character of a Tokenizer"
+inline constexpr double kMurmurHashNs = 4;           // "hash of a number"
+inline constexpr double kMurmurCharacterNs = 0.5;    // "character hashed"
+inline constexpr double kGramFindNs = 20;            // "word looked up by a TfIdfVectorizer"
+inline constexpr double kGramPlaceNs = 2;            // "position of a row of a TfIdfVectorizer"
+inline constexpr double kGramStepNs = 10;            // "edge followed by a TfIdfVectorizer"
+inline constexpr double kGramMaskNs = 0.7;           // "64 positions of a word of an n-gram"
+inline constexpr double kRegexCharacterNs = 5;       // "character matched by a RegexFullMatch"
+inline constexpr double kCaseCharacterNs = 10;       // "character whose case is changed"
+inline constexpr double kSplitTextPartNs = 20;       // "part of a StringSplit"
+inline constexpr double kSplitCharacterNs = 5;       // "character of a StringSplit"
+inline constexpr double kTokenizerTokenNs = 50;      // "token of a Tokenizer"
+inline constexpr double kTokenizerCharacterNs = 20;  // "character of a Tokenizer"
 
 // --- Constants that passes compute with (opt/)
 

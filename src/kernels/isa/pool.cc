@@ -286,7 +286,7 @@ class PoolTransposed {
     StopPoll stop;
     for (int64_t count = 0, plane = 0; plane < planes; plane += count) {
       count = std::min(kPlanes, planes - plane);
-      if (stop.after(0.1 * static_cast<double>(g.out_channel() * g.taps * count))) return;
+      if (stop.after(costs::kPoolTapNs * static_cast<double>(g.out_channel() * g.taps * count))) return;
       const float* const from = x + plane * g.in_channel();
       turn_planes(from, g.in_channel(), count, g.in_channel(), transposed, kPlanes);
       float* const results = transposed + g.in_channel() * kPlanes;
@@ -364,8 +364,8 @@ void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float
   const Pool<float> pool(kind, shape, g);
   const PoolNhwc<kTake> last(g, shape.channels);
   StopPoll stop;
-  for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels));
-       ++i) {
+  for (int64_t i = begin;
+       i < end && !stop.after(costs::kPoolTapNs * static_cast<double>(g.width.out * g.taps * shape.channels)); ++i) {
     const int64_t image = i / g.height.out, row = i % g.height.out;
     last.row(x + image * g.in_plane * shape.channels, row, y + i * g.width.out * shape.channels,
              [&](int64_t column) { return pool.elements(row, column); });

@@ -173,8 +173,9 @@ uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t*
     if (in.slot[i]) token_ns += costs::kTokenScoreNs;
   }
   if (s.temperature != 1) token_ns += costs::kTokenScoreNs;
-  const double ns = token_ns * static_cast<double>(s.vocabulary) +
-                    costs::kTokenNgramNs * static_cast<double>(length) * static_cast<double>(std::min(s.ngram, length));
+  const double ns = token_ns * static_cast<double>(s.vocabulary) + costs::kNgramBlockTokenNs *
+                                                                       static_cast<double>(length) *
+                                                                       static_cast<double>(std::min(s.ngram, length));
   parallel_for(s.rows, ns, [&](int64_t begin, int64_t end, int) {
     std::vector<int32_t> seen;
     for (int64_t r = begin; r < end; ++r) {

@@ -16,6 +16,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "ops/costs.h"
 #include "ops/fused/calls.h"
 
 namespace treadle::nn {
@@ -269,7 +270,7 @@ uint32_t run_experts(const void* state, void* const* slots, const uint32_t* oper
     for (int64_t e = begin; e < end; ++e) run.expert(e, worker);
   });
   auto* y = static_cast<float*>(slots[operands[s.output]]);
-  const double token_ns = 0.5 * static_cast<double>(s.size * s.chosen);
+  const double token_ns = costs::kRowElementNs * static_cast<double>(s.size * s.chosen);
   parallel_for(s.tokens, token_ns, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) run.add_up(i, y + i * s.size);
   });

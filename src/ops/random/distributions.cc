@@ -217,7 +217,7 @@ double accumulate(double* row, size_t n, StopPoll& stop) {
     for (int64_t i = begin; i < end; ++i) row[i] = sum += std::exp(row[i] - largest);
   };
   return in_pieces(static_cast<int64_t>(n), costs::kMultinomialClassNs, stop, find) &&
-                 in_pieces(static_cast<int64_t>(n), costs::kMultinomialExpNs, stop, add)
+                 in_pieces(static_cast<int64_t>(n), costs::kMultinomialClassNs, stop, add)
              ? sum
              : 0;
 }

@@ -71,7 +71,7 @@ Status compute_string_normalizer(ComputeContext& ctx) {
   CountedVector<const String*> kept;
   StopPoll stop;
   const auto goes_on = [&](const String& word) {
-    return !stop.after(costs::kTextNs + costs::kNormalizedCharacterNs * static_cast<double>(word.size()));
+    return !stop.after(costs::kTextNs + costs::kCaseCharacterNs * static_cast<double>(word.size()));
   };
   for (const String& word : x.span<String>()) {
     if (normalization.keeps(word)) kept.push_back(&word);
