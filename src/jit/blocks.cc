@@ -26,8 +26,8 @@ using Broadcast = ElementwiseCode::Broadcast;
 
 // The number of rows that the processor prefetches when a pass reads a piece of each in turn.
 constexpr int64_t kRowsOfPass = 16;
-constexpr int64_t kFewestIterations = 4;  // a pass needs so many for states in registers to pay
-constexpr size_t kFirstLevelBytes = 32 << 10;
+constexpr int64_t kFewestIterations = 4;       // a pass needs so many for states in registers to pay
+constexpr size_t kFirstLevelBytes = 32 << 10;  // the smallest first-level cache of processors with AVX2
 
 bool can_fail(const ElementwiseCode::Step& step) {
   const bool divides =

