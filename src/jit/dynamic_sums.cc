@@ -1,19 +1,21 @@
 // Reductions of values of dynamic shape.
 
+#include <numeric>
+
 #include "jit/dynamic_shapes.h"
 #include "jit/lane_maths.h"
+#include "kernels/sum_order.h"
 
 namespace treadle::jit {
 
 using kernels::ElementwiseOp;
 using kernels::ReduceOp;
 
-// One row after the other becomes one element, in the order of reduce_block in kernels/isa/reduce.cc: a block in four
-// vectors where there are so many, the rest of it vector by vector and element by element. Sums of blocks are added in
-// double.
+// One row after the other becomes one element. Blocks of a row are combined in the order of kernels/sum_order.h; sums
+// of blocks are added in double.
 class LoopWriter::DynamicShapeWriter::RowReducer {
  public:
-  // Rows of `from`.
+  // Reduces rows of `from`.
   RowReducer(DynamicShapeWriter& shapes, const Tensor& to, uint32_t from)
       : s_(shapes),
         w_(shapes.w_),
@@ -27,145 +29,85 @@ class LoopWriter::DynamicShapeWriter::RowReducer {
   // The row at `at` of `n` elements.
   Value* reduce(const Values& at, Value* n) {
     at_ = at;
-    begin();
-    Value* const block = number(static_cast<int64_t>(kernels::reduce_block(type_, false)));
+    Variable total = variable(adds() ? b_.getDoubleTy() : scalar_, "total");
+    if (adds()) total = llvm::ConstantFP::get(b_.getDoubleTy(), 0);
+    Variable sum = variable(scalar_, "sum");
+    Value* const block = number(kernels::reduce_block(type_, false));
     Value* const blocks = b_.CreateUDiv(b_.CreateAdd(n, b_.CreateSub(block, number(1))), block);
     w_.count_up_to(blocks, [&](Value* number_of_block) {
-      Value* const first = b_.CreateMul(number_of_block, block);
-      Value* const end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first, block), n);
-      reduce_block(first, end);
-      take_block(number_of_block);
+      first_ = b_.CreateMul(number_of_block, block);
+      end_ = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first_, block), n);
+      size_ = b_.CreateSub(end_, first_);
+      kernels::sum_order::combine_block(*this, sum);
+      take_block(number_of_block, sum, total);
     });
-    return finished(n);
+    return finished(total, n);
   }
 
- private:
-  bool adds() const { return op_ != ReduceOp::kMax && op_ != ReduceOp::kMin; }
-  bool squares() const { return op_ == ReduceOp::kL2 || op_ == ReduceOp::kSumSquare; }
-  Value* number(int64_t n) const { return s_.number(n); }
+  // --- a block, as kernels/sum_order.h asks for it
 
-  void begin() {
-    total_ = w_.variable(adds() ? b_.getDoubleTy() : scalar_, "total");
-    if (adds()) w_.set(total_, llvm::ConstantFP::get(b_.getDoubleTy(), 0));
-    sum_ = variable(1);
-    position_ = w_.variable(b_.getInt64Ty(), "position");
-  }
+  using Element = Value*;
+  class Variable {
+   public:
+    Variable(LoopWriter& writer, llvm::AllocaInst* place) : w_(writer), place_(place) {}
+    Variable(const Variable&) = default;
+    Variable& operator=(const Variable&) = delete;
+    Variable& operator=(Value* value) { return w_.set(place_, value), *this; }
+    operator Value*() const { return w_.get(place_); }
 
-  // `sum_` becomes that of the elements [first, end), of which there is one at least.
-  void reduce_block(Value* first, Value* end) {
-    Value* const size = b_.CreateSub(end, first);
-    either(
-        b_.CreateICmpSLT(size, number(lanes_)),
-        [&] {
-          w_.set(sum_, term(first, 1));
-          w_.set(position_, b_.CreateAdd(first, number(1)));
-        },
-        [&] {
-          auto* const all = variable(lanes_);
-          either(
-              b_.CreateICmpSGE(size, number(4 * lanes_)), [&] { reduce_fours(first, end, all); },
-              [&] {
-                w_.set(all, term(first, lanes_));
-                w_.set(position_, b_.CreateAdd(first, number(lanes_)));
-              });
-          while_below(end, lanes_, [&](Value* i) { w_.set(all, apply(w_.get(all), term(i, lanes_), lanes_)); });
-          w_.set(sum_, halved(w_.get(all)));
-        });
-    while_below(end, 1, [&](Value* i) { w_.set(sum_, apply(w_.get(sum_), term(i, 1), 1)); });
-  }
+   private:
+    LoopWriter& w_;
+    llvm::AllocaInst* const place_;
+  };
 
-  // As many whole fours of vectors as there are.
-  void reduce_fours(Value* first, Value* end, llvm::AllocaInst* all) {
-    llvm::AllocaInst* sums[4];
-    for (unsigned k = 0; k < 4; ++k) {
-      sums[k] = variable(lanes_);
-      w_.set(sums[k], term(b_.CreateAdd(first, number(k * lanes_)), lanes_));
-    }
-    w_.set(position_, b_.CreateAdd(first, number(4 * lanes_)));
-    while_below(end, 4 * lanes_, [&](Value* i) {
-      for (unsigned k = 0; k < 4; ++k) {
-        Value* const next = term(b_.CreateAdd(i, number(k * lanes_)), lanes_);
-        w_.set(sums[k], apply(w_.get(sums[k]), next, lanes_));
-      }
-    });
-    Value* const low = apply(w_.get(sums[0]), w_.get(sums[1]), lanes_);
-    Value* const high = apply(w_.get(sums[2]), w_.get(sums[3]), lanes_);
-    w_.set(all, apply(low, high, lanes_));
-  }
+  size_t lanes() const { return lanes_; }
+  Value* first() const { return first_; }
+  Value* after(Value* i, size_t more) const { return b_.CreateAdd(i, number(more)); }
+  Value* has(size_t least) const { return b_.CreateICmpSGE(size_, number(least)); }
+  Value* lacks(size_t least) const { return b_.CreateICmpSLT(size_, number(least)); }
+  Value* element(Value* i) const { return term(i, 1); }
+  Value* vector(Value* i) const { return term(i, lanes_); }
+  Variable new_vector() const { return variable(lanes_of(scalar_, lanes_), "sum"); }
+  Variable new_position() const { return variable(b_.getInt64Ty(), "position"); }
 
-  // The lanes of a vector, the upper half upon the lower half until there is one.
-  Value* halved(Value* vector) {
-    for (unsigned width = lanes_; width > 1; width /= 2) {
-      llvm::SmallVector<int, 8> low, high;
-      for (unsigned i = 0; i < width / 2; ++i) {
-        low.push_back(static_cast<int>(i));
-        high.push_back(static_cast<int>(i + width / 2));
-      }
-      Value *x = b_.CreateShuffleVector(vector, low), *y = b_.CreateShuffleVector(vector, high);
-      if (width == 2) {
-        x = b_.CreateExtractElement(vector, uint64_t{0});
-        y = b_.CreateExtractElement(vector, uint64_t{1});
-      }
-      vector = apply(x, y, width / 2);
-    }
-    return vector;
-  }
-
-  void take_block(Value* number_of_block) {
-    if (adds()) {
-      w_.set(total_, b_.CreateFAdd(w_.get(total_), b_.CreateFPCast(w_.get(sum_), b_.getDoubleTy())));
-      return;
-    }
-    // Nothing is before the first block.
-    either(
-        b_.CreateICmpEQ(number_of_block, number(0)), [&] { w_.set(total_, w_.get(sum_)); },
-        [&] { w_.set(total_, apply(w_.get(total_), w_.get(sum_), 1)); });
-  }
-
-  Value* finished(Value* n) {
-    Value* result = w_.get(total_);
-    if (op_ == ReduceOp::kMean) result = b_.CreateFDiv(result, b_.CreateSIToFP(n, b_.getDoubleTy()));
-    if (op_ == ReduceOp::kL2) result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, result);
-    return b_.CreateFPCast(result, scalar_);
-  }
-
-  llvm::AllocaInst* variable(unsigned count) { return w_.variable(lanes_of(scalar_, count), "sum"); }
-
-  Value* apply(Value* x, Value* y, unsigned count) {
+  Value* combine(Value* x, Value* y) const {
     plan::ElementwiseCode::Step step;
     step.op = adds() ? ElementwiseOp::kAdd : op_ == ReduceOp::kMax ? ElementwiseOp::kMax : ElementwiseOp::kMin;
     step.from = step.to = type_;
     step.argument_count = 2;
-    const IrScope scope(b_, count, w_.request_.isa);
+    const IrScope scope(b_, lanes_in(x), w_.request_.isa);
     return write_step(step, {x, y}, w_);
   }
 
-  // `count` elements of the row, from element i on, as they are added up.
-  Value* term(Value* i, unsigned count) {
-    Values here = at_;
-    here.push_back(i);
-    Seen seen;
-    Value* x = s_.elements(from_, here, count, seen);
-    return squares() ? b_.CreateFMul(x, x) : x;
+  template <class Fn>
+  Value* split(Value* vector, const Fn& fn) const {
+    const unsigned half = lanes_in(vector) / 2;
+    if (half == 0) return vector;
+    if (half == 1)
+      return fn(b_.CreateExtractElement(vector, uint64_t{0}), b_.CreateExtractElement(vector, uint64_t{1}));
+    llvm::SmallVector<int, 8> low(half), high(half);
+    std::iota(low.begin(), low.end(), 0);
+    std::iota(high.begin(), high.end(), static_cast<int>(half));
+    return fn(b_.CreateShuffleVector(vector, low), b_.CreateShuffleVector(vector, high));
   }
 
-  // fn(position) as long as `step` elements from `position_` on end before `end`.
-  void while_below(Value* end, int64_t step, const std::function<void(Value*)>& fn) {
+  template <class Fn>
+  void each(Variable& i, size_t step, const Fn& fn) const {
     Block* head = new_block("while");
     Block* body = new_block("do");
     Block* done = new_block("done");
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
-    Value* const next = b_.CreateAdd(w_.get(position_), number(step));
-    b_.CreateCondBr(b_.CreateICmpSLE(next, end), body, done);
+    b_.CreateCondBr(b_.CreateICmpSLE(after(i, step), end_), body, done);
     b_.SetInsertPoint(body);
-    fn(w_.get(position_));
-    w_.set(position_, b_.CreateAdd(w_.get(position_), number(step)));
+    fn(static_cast<Value*>(i));
+    i = after(i, step);
     b_.CreateBr(head);
     b_.SetInsertPoint(done);
   }
 
-  void either(Value* condition, const std::function<void()>& yes, const std::function<void()>& no) {
+  template <class Yes, class No>
+  void either(Value* condition, const Yes& yes, const No& no) const {
     Block* first = new_block("yes");
     Block* second = new_block("no");
     Block* done = new_block("joined");
@@ -179,7 +121,38 @@ class LoopWriter::DynamicShapeWriter::RowReducer {
     b_.SetInsertPoint(done);
   }
 
-  Block* new_block(const char* name) { return Block::Create(b_.getContext(), name, w_.function_, w_.exit_); }
+ private:
+  bool adds() const { return op_ != ReduceOp::kMax && op_ != ReduceOp::kMin; }
+  bool squares() const { return op_ == ReduceOp::kL2 || op_ == ReduceOp::kSumSquare; }
+  Value* number(size_t n) const { return s_.number(static_cast<int64_t>(n)); }
+  Variable variable(llvm::Type* type, const char* name) const { return {w_, w_.variable(type, name)}; }
+  Block* new_block(const char* name) const { return Block::Create(b_.getContext(), name, w_.function_, w_.exit_); }
+
+  // Elements of the row from element i on, as they are added up.
+  Value* term(Value* i, unsigned count) const {
+    Values here = at_;
+    here.push_back(i);
+    Seen seen;
+    Value* x = s_.elements(from_, here, count, seen);
+    return squares() ? b_.CreateFMul(x, x) : x;
+  }
+
+  void take_block(Value* number_of_block, const Variable& sum, Variable& total) const {
+    if (adds()) {
+      total = b_.CreateFAdd(total, b_.CreateFPCast(sum, b_.getDoubleTy()));
+      return;
+    }
+    // Nothing is before the first block.
+    either(
+        b_.CreateICmpEQ(number_of_block, number(0)), [&] { total = static_cast<Value*>(sum); },
+        [&] { total = combine(total, sum); });
+  }
+
+  Value* finished(Value* result, Value* n) const {
+    if (op_ == ReduceOp::kMean) result = b_.CreateFDiv(result, b_.CreateSIToFP(n, b_.getDoubleTy()));
+    if (op_ == ReduceOp::kL2) result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, result);
+    return b_.CreateFPCast(result, scalar_);
+  }
 
   DynamicShapeWriter& s_;
   LoopWriter& w_;
@@ -189,10 +162,8 @@ class LoopWriter::DynamicShapeWriter::RowReducer {
   const ElementType type_;
   const unsigned lanes_;
   llvm::Type* const scalar_;
-  Values at_;                             // of the row
-  llvm::AllocaInst* total_ = nullptr;     // of all blocks
-  llvm::AllocaInst* sum_ = nullptr;       // of this one
-  llvm::AllocaInst* position_ = nullptr;  // the element that comes next
+  Values at_;                                                  // of the row
+  Value *first_ = nullptr, *end_ = nullptr, *size_ = nullptr;  // of the block
 };
 
 void LoopWriter::DynamicShapeWriter::reduce(uint32_t s) {

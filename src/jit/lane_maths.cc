@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
+
+#include "kernels/sum_order.h"
 
 namespace treadle::jit {
 
@@ -115,9 +118,33 @@ Lanes LaneMaths::at(const Lanes& from, const Numbers& bases, int64_t offset) con
 
 // --- reductions ------------------------------------------------------------------------------------------------------
 
-Lanes LaneMaths::fold(ElementwiseOp op, ElementType type, Lanes rows, int64_t width) const {
-  const int64_t count = rows.count / width;
-  for (; width > 1; width /= 2) {
+// Rows of n elements that are combined at once, in the order of kernels/sum_order.h. A value has its part of each row,
+// one behind the other.
+struct LaneMaths::Rows : kernels::sum_order::KnownLength {
+  const LaneMaths& maths;
+  ElementwiseOp op;
+  ElementType type;
+  const Lanes& from;
+  const Numbers& bases;  // where each row begins
+  int64_t stride = 1;    // between its elements
+
+  using Element = Lanes;
+  size_t lanes() const { return static_cast<size_t>(maths.lanes_of_kernel(type)); }
+  Lanes element(size_t i) const { return maths.at(from, bases, static_cast<int64_t>(i) * stride); }
+  Lanes vector(size_t i) const {
+    Numbers numbers;
+    for (const int64_t base : bases) {
+      const Numbers row = range(maths.lanes_of_kernel(type), base + static_cast<int64_t>(i));
+      numbers.insert(numbers.end(), row.begin(), row.end());
+    }
+    return maths.lanes_.pick(from, numbers);
+  }
+  static Lanes new_vector() { return {}; }
+  Lanes combine(const Lanes& x, const Lanes& y) const { return maths.apply(op, type, {&x, &y}); }
+  template <class Fn>
+  Lanes split(const Lanes& v, const Fn& fn) const {
+    const auto count = static_cast<int64_t>(bases.size()), width = v.count / count;
+    if (width == 1) return v;
     Numbers low, high;
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t i = 0; i < width / 2; ++i) {
@@ -125,57 +152,26 @@ Lanes LaneMaths::fold(ElementwiseOp op, ElementType type, Lanes rows, int64_t wi
         high.push_back(r * width + i + width / 2);
       }
     }
-    const Lanes a = lanes_.pick(rows, low), b = lanes_.pick(rows, high);
-    rows = apply(op, type, {&a, &b});
+    const Lanes lower = maths.lanes_.pick(v, low), upper = maths.lanes_.pick(v, high);
+    return fn(lower, upper);
   }
-  return rows;
-}
+};
 
-// As reduce_block of kernels/isa/reduce.cc, for all results at once.
 Lanes LaneMaths::reduce_block(ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases,
                               int64_t n) const {
-  const int64_t lanes = lanes_of_kernel(type);
-  if (n < lanes) return chain(op, type, from, bases, n, 1);
-  auto rows_at = [&](int64_t i) {
-    Numbers numbers;
-    for (const int64_t base : bases) {
-      for (int64_t lane = 0; lane < lanes; ++lane) numbers.push_back(base + i + lane);
-    }
-    return lanes_.pick(from, numbers);
-  };
-  Lanes sums[4] = {rows_at(0), {}, {}, {}};
-  int64_t i = lanes;
-  if (n >= 4 * lanes) {
-    for (int64_t k = 1; k < 4; ++k) sums[k] = rows_at(k * lanes);
-    for (i = 4 * lanes; i + 4 * lanes <= n; i += 4 * lanes) {
-      for (int64_t k = 0; k < 4; ++k) {
-        const Lanes next = rows_at(i + k * lanes);
-        sums[k] = apply(op, type, {&sums[k], &next});
-      }
-    }
-    const Lanes low = apply(op, type, {&sums[0], &sums[1]}), high = apply(op, type, {&sums[2], &sums[3]});
-    sums[0] = apply(op, type, {&low, &high});
-  }
-  for (; i + lanes <= n; i += lanes) {
-    const Lanes next = rows_at(i);
-    sums[0] = apply(op, type, {&sums[0], &next});
-  }
-  Lanes total = fold(op, type, sums[0], lanes);
-  for (; i < n; ++i) {
-    const Lanes next = at(from, bases, i);
-    total = apply(op, type, {&total, &next});
-  }
+  Lanes total;
+  kernels::sum_order::combine_block(Rows{{static_cast<size_t>(n)}, *this, op, type, from, bases}, total);
   return total;
 }
 
 Lanes LaneMaths::chain(ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases, int64_t n,
                        int64_t stride, const Lanes* before) const {
-  Lanes total = before ? *before : at(from, bases, 0);
-  for (int64_t i = before ? 0 : 1; i < n; ++i) {
-    const Lanes next = at(from, bases, i * stride);
-    total = apply(op, type, {&total, &next});
-  }
-  return total;
+  const Rows rows{{static_cast<size_t>(n)}, *this, op, type, from, bases, stride};
+  Lanes total;
+  if (!before) return kernels::sum_order::combine_in_order(rows, total), total;
+  total = *before;
+  size_t i = rows.first();
+  return kernels::sum_order::take_elements(rows, i, total), total;
 }
 
 bool LaneMaths::knows(const plan::ReductionCode& code) {
@@ -210,7 +206,8 @@ Lanes LaneMaths::reduce(const plan::ReductionCode& code, Lanes from) const {
   const int64_t n = outer.empty() ? 1 : outer.back(), stride = outer.empty() ? 0 : outer_strides.back();
   if (!outer.empty()) outer.pop_back(), outer_strides.pop_back();
 
-  const bool in_order = op == ElementwiseOp::kMul;  // products are one chain
+  const bool in_order = op == ElementwiseOp::kMul;
+  assert(!in_order || code.columns || static_cast<size_t>(n) < kernels::sum_order::kLeastInLanes);
   const auto block = in_order ? n : static_cast<int64_t>(kernels::reduce_block(code.type, code.columns));
   Lanes total;
   for (const int64_t offset : offsets_of(outer, outer_strides)) {
@@ -451,7 +448,8 @@ Lanes LaneMaths::dots(const plan::ProductCode& code, const Lanes& a, const Lanes
   }
   const Lanes low = apply(ElementwiseOp::kAdd, code.type, {&sums[0], &sums[1]});
   const Lanes high = apply(ElementwiseOp::kAdd, code.type, {&sums[2], &sums[3]});
-  return fold(ElementwiseOp::kAdd, code.type, apply(ElementwiseOp::kAdd, code.type, {&low, &high}), width);
+  const Rows rows{{static_cast<size_t>(width)}, *this, ElementwiseOp::kAdd, code.type, a, a_rows};
+  return kernels::sum_order::fold_lanes<Lanes>(rows, rows.combine(low, high));
 }
 
 }  // namespace treadle::jit

@@ -50,8 +50,7 @@ class LaneMaths {
  private:
   // Element i of each result is element bases[i] + offset of `from`.
   Lanes at(const Lanes& from, const Numbers& bases, int64_t offset) const;
-  // Folds contiguous rows of `width` (a power of two): lane i is combined with lane i + width / 2, then halves again.
-  Lanes fold(kernels::ElementwiseOp op, ElementType type, Lanes rows, int64_t width) const;
+  struct Rows;
   Lanes chain(kernels::ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases, int64_t n,
               int64_t stride, const Lanes* before = nullptr) const;
   // Elements, and their positions in their rows (32 bits).

@@ -1,7 +1,7 @@
 // Elementwise work whose results are reduced as they are computed (plan::ElementwiseCode::reductions). The order of
-// every sum is that of kernels/reduce.h: neighbours go to the lanes of four vectors, whose sums are folded at the end
-// of each block, or rows are added to rows where the innermost axis is kept. Sums begin with what changes nothing (-0
-// for floats), so that no first turn is written apart.
+// every sum is that of kernels/sum_order.h: neighbours go to the lanes of four vectors, whose sums are folded at the
+// end of each block, or rows are added to rows where the innermost axis is kept. Sums begin with what changes nothing
+// (-0 for floats), so that no first turn is written apart.
 
 #include "jit/reductions.h"
 
@@ -9,6 +9,7 @@
 
 #include "jit/lane_maths.h"
 #include "jit/nest_writer.h"
+#include "kernels/sum_order.h"
 
 namespace treadle::jit {
 
@@ -266,13 +267,24 @@ class LoopWriter::ReductionWriter {
     return parts;
   }
 
-  void take_in(Sum& sum, const Lanes& next) {
-    const int64_t width = lanes_of(sum);
-    Lanes lanes = get(sum.lanes, sum.type, width);
-    for (int64_t first = 0; first < next.count; first += width) {
-      const Lanes some = w_.lanes_.pick(next, range(width, first));
-      lanes = maths_.apply(sum.op, sum.type, {&lanes, &some});
+  // A tile as kernels/sum_order.h takes it in: four vectors count as one.
+  struct Tile : kernels::sum_order::KnownLength {
+    const ReductionWriter& writer;
+    const Sum& sum;
+    const Lanes& terms;
+
+    size_t lanes() const { return static_cast<size_t>(writer.lanes_of(sum)); }
+    Lanes vector(size_t i) const {
+      return writer.w_.lanes_.pick(terms, range(writer.lanes_of(sum), static_cast<int64_t>(i)));
     }
+    Lanes combine(const Lanes& x, const Lanes& y) const { return writer.maths_.apply(sum.op, sum.type, {&x, &y}); }
+  };
+
+  void take_in(Sum& sum, const Lanes& next) {
+    const Tile tile{{static_cast<size_t>(next.count)}, *this, sum, next};
+    Lanes lanes = get(sum.lanes, sum.type, lanes_of(sum));
+    size_t i = tile.first();
+    kernels::sum_order::take_vectors(tile, i, lanes);
     set(sum.lanes, lanes);
   }
 

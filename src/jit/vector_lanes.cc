@@ -14,14 +14,10 @@ Numbers range(int64_t count, int64_t first, int64_t step) {
   return numbers;
 }
 
-namespace {
-
-unsigned lanes_in(Value* v) {
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+unsigned lanes_in(Value* vector) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
   return type ? type->getNumElements() : 1;
 }
-
-}  // namespace
 
 Value* LaneBuilder::element(const Lanes& from, int64_t number) const {
   Value* vector = from.vectors[static_cast<size_t>(number / chunks_.full)];

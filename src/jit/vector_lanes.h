@@ -20,6 +20,9 @@ struct Lanes {
   std::vector<llvm::Value*> vectors;
 };
 
+// How many elements a vector or a scalar has.
+unsigned lanes_in(llvm::Value* vector);
+
 using Numbers = std::vector<int64_t>;
 
 // The numbers first, first + step, ...; `count` of them.

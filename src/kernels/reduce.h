@@ -5,7 +5,7 @@
 // the compute type, in lanes that the instruction set fixes. (If the innermost dimension is kept, a block is so many
 // rows along the innermost reduced dimension.) The sums of blocks are added in order, in double for floats and in 64
 // bits for integers. Products are in double throughout. The order does not depend on threads, or on how outputs are
-// split among calls.
+// split among calls. kernels/sum_order.h combines the elements of a block, for kernels and for native code.
 
 #include <cstddef>
 #include <cstdint>

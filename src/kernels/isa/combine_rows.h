@@ -1,5 +1,5 @@
 #pragma once
-// The order in which the elements of a row are combined into one (kernels/reduce.h). The caller provides the elements.
+// Combines the elements of rows in vectors, in the order of kernels/sum_order.h. The caller provides the elements.
 //
 // Included by sources in isa/ only, which are compiled once per instruction set.
 
@@ -8,6 +8,7 @@
 #include "kernels/elementwise_functions.h"
 #include "kernels/isa/reduce_table.h"
 #include "kernels/isa/vector.h"
+#include "kernels/sum_order.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -29,20 +30,6 @@ TREADLE_ALWAYS_INLINE Vec<T, kCount> some_lanes(Vec<T, N> v, std::index_sequence
   return Vec<T, kCount>::of(__builtin_shufflevector(v.v, v.v, (kFirst + static_cast<int>(kLane))...));
 }
 
-// Combines lane i with lane i + N/2, then halves again until one lane remains.
-template <Term kTerm, class T, int N>
-TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
-  if constexpr (N == 2) {
-    return combine<kTerm>(Vec<T, 1>::of(v.v[0]), Vec<T, 1>::of(v.v[1])).v;
-  } else if constexpr (N > 2) {
-    constexpr int kHalf = N / 2;
-    const auto lanes = std::make_index_sequence<kHalf>();
-    return fold_lanes<kTerm>(combine<kTerm>(some_lanes<0, kHalf>(v, lanes), some_lanes<kHalf, kHalf>(v, lanes)));
-  } else {
-    return v.v;
-  }
-}
-
 // Lane j of the low or high halves of the segments (kSegment lanes each) of a and then of b.
 template <int N, int kSegment, bool kHigh>
 constexpr int lane_of_halves(int j) {
@@ -58,54 +45,88 @@ TREADLE_ALWAYS_INLINE Vec<T, N> halves(Vec<T, N> a, Vec<T, N> b, std::index_sequ
       __builtin_shufflevector(a.v, b.v, (lane_of_halves<N, kSegment, kHigh>(static_cast<int>(kLane)))...));
 }
 
-// Folds N vectors as fold_lanes does: lane r of rows[0] becomes the result of vector r.
-template <Term kTerm, int kSegment, class T, int N>
-TREADLE_ALWAYS_INLINE void fold_together(Vec<T, N>* rows) {
-  if constexpr (kSegment > 1) {
+template <class T, int N, int kCount>
+struct Vectors {
+  Vec<T, N> v[kCount];
+};
+
+template <Term kTerm, class T, int N, int kCount>
+TREADLE_ALWAYS_INLINE Vectors<T, N, kCount> combine(const Vectors<T, N, kCount>& a, const Vectors<T, N, kCount>& b) {
+  Vectors<T, N, kCount> combined;
+  for (int k = 0; k < kCount; ++k) combined.v[k] = combine<kTerm>(a.v[k], b.v[k]);
+  return combined;
+}
+
+// fn(lower half of the lanes, upper half), or `v` if it has one lane.
+template <class T, int N, class Fn>
+TREADLE_ALWAYS_INLINE Vec<T, 1> split_lanes(Vec<T, N> v, const Fn& fn) {
+  if constexpr (N == 1) {
+    return v;
+  } else if constexpr (N == 2) {
+    return fn(Vec<T, 1>::of(v.v[0]), Vec<T, 1>::of(v.v[1]));
+  } else {
+    const auto lanes = std::make_index_sequence<N / 2>();
+    return fn(some_lanes<0, N / 2>(v, lanes), some_lanes<N / 2, N / 2>(v, lanes));
+  }
+}
+// The same of N rows: `rows` has kSegment lanes of each, one row behind the other.
+template <class T, int N, int kSegment, class Fn>
+TREADLE_ALWAYS_INLINE Vec<T, N> split_lanes(const Vectors<T, N, kSegment>& rows, const Fn& fn) {
+  if constexpr (kSegment == 1) {
+    return rows.v[0];
+  } else {
     const auto lanes = std::make_index_sequence<N>();
+    Vectors<T, N, kSegment / 2> low, high;
     for (int r = 0; r < kSegment / 2; ++r) {
-      const Vec<T, N> a = rows[2 * r], b = rows[2 * r + 1];
-      rows[r] = combine<kTerm>(halves<false, kSegment>(a, b, lanes), halves<true, kSegment>(a, b, lanes));
+      low.v[r] = halves<false, kSegment>(rows.v[2 * r], rows.v[2 * r + 1], lanes);
+      high.v[r] = halves<true, kSegment>(rows.v[2 * r], rows.v[2 * r + 1], lanes);
     }
-    fold_together<kTerm, kSegment / 2>(rows);
+    return fn(low, high);
   }
 }
 
-// Combines the whole vectors of a row of n >= N elements: four chains side by side, then single vectors. at(k): the
-// vector from element k on. Returns N partial results, and sets `end` to the number of elements that they cover.
-template <Term kTerm, class T, class At>
-TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_vectors(size_t n, size_t& end, const At& at) {
-  constexpr int N = kFullLanes<T>;
-  Vec<T, N> sums[4] = {at(0), {}, {}, {}};
-  size_t i = N;
-  if (n >= 4 * N) {
-    for (int k = 1; k < 4; ++k) sums[k] = at(static_cast<size_t>(k) * N);
-    for (i = 4 * N; i + 4 * N <= n; i += 4 * N) {
-      for (int k = 0; k < 4; ++k) sums[k] = combine<kTerm>(sums[k], at(i + static_cast<size_t>(k) * N));
-    }
-    sums[0] = combine<kTerm>(combine<kTerm>(sums[0], sums[1]), combine<kTerm>(sums[2], sums[3]));
+template <Term kTerm>
+struct Combiner {
+  template <class V>
+  TREADLE_ALWAYS_INLINE static V combine(const V& a, const V& b) {
+    return TREADLE_ISA_NAMESPACE::combine<kTerm>(a, b);
   }
-  for (; i + N <= n; i += N) sums[0] = combine<kTerm>(sums[0], at(i));
-  end = i;
-  return sums[0];
+  template <class V, class Fn>
+  TREADLE_ALWAYS_INLINE static auto split(const V& v, const Fn& fn) {
+    return split_lanes(v, fn);
+  }
+};
+
+template <Term kTerm, class T, int N>
+TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
+  return sum_order::fold_lanes<Vec<T, 1>>(Combiner<kTerm>(), v).v;
 }
 
-// Combines 1 <= n <= kReduceBlock elements: whole vectors first, then the remaining elements in order. single(k):
-// element k.
-template <Term kTerm, class T, class At, class Single>
-TREADLE_ALWAYS_INLINE T combine_row(size_t n, const At& at, const Single& single) {
-  size_t i = 0;
+// n elements of a row, or of rows that are combined at once. element_at(k): element k. vector_at(k): the vector from
+// element k on.
+template <Term kTerm, class T, class VectorAt, class ElementAt>
+struct RowBlock : sum_order::KnownLength, Combiner<kTerm> {
+  const VectorAt& vector_at;
+  const ElementAt& element_at;
+
+  using Element = Vec<T, 1>;
+  static constexpr size_t lanes() { return kFullLanes<T>; }
+  TREADLE_ALWAYS_INLINE auto element(size_t i) const { return element_at(i); }
+  TREADLE_ALWAYS_INLINE auto vector(size_t i) const { return vector_at(i); }
+  TREADLE_ALWAYS_INLINE static Vec<T, kFullLanes<T>> new_vector() { return {}; }
+};
+
+template <Term kTerm, class T, class VectorAt, class ElementAt>
+TREADLE_ALWAYS_INLINE RowBlock<kTerm, T, VectorAt, ElementAt> block_of(size_t n, const VectorAt& vector_at,
+                                                                       const ElementAt& element_at) {
+  return {{n}, {}, vector_at, element_at};
+}
+
+// Combines 1 <= n <= kReduceBlock elements.
+template <Term kTerm, class T, class VectorAt, class ElementAt>
+TREADLE_ALWAYS_INLINE T combine_row(size_t n, const VectorAt& vector_at, const ElementAt& element_at) {
   Vec<T, 1> total;
-  bool started = false;
-  if (n >= kFullLanes<T>) {
-    total = Vec<T, 1>::of(fold_lanes<kTerm>(combine_vectors<kTerm, T>(n, i, at)));
-    started = true;
-  }
-  for (; i < n; ++i) {
-    const Vec<T, 1> value = single(i);
-    total = started ? combine<kTerm>(total, value) : value;
-    started = true;
-  }
+  sum_order::combine_block(block_of<kTerm, T>(n, vector_at, element_at), total);
   return total.v;
 }
 
@@ -142,16 +163,19 @@ TREADLE_ALWAYS_INLINE void transpose(Vec<T, N>* rows) {
 // folding takes most of the time. at(r, k): the vector of row r from element k on.
 template <Term kTerm, class T, class At>
 TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_short_rows(size_t n, const At& at) {
-  constexpr size_t N = kFullLanes<T>;
-  Vec<T, N> rows[N];
+  constexpr int N = kFullLanes<T>;
+  Vectors<T, N, N> rows;
   size_t end = 0;
-  for (size_t r = 0; r < N; ++r) rows[r] = combine_vectors<kTerm, T>(n, end, [&](size_t k) { return at(r, k); });
-  fold_together<kTerm, static_cast<int>(N)>(rows);
-  Vec<T, N> total = rows[0];
+  for (size_t r = 0; r < N; ++r) {
+    const auto row = [&](size_t k) { return at(r, k); };
+    sum_order::combine_vectors(block_of<kTerm, T>(n, row, row), end, rows.v[r]);
+  }
+  Vec<T, N> total = sum_order::fold_lanes<Vec<T, N>>(Combiner<kTerm>(), rows);
   if (end == n) return total;
-  for (size_t r = 0; r < N; ++r) rows[r] = at(r, n - N);
-  transpose(rows);
-  for (size_t k = N - (n - end); k < N; ++k) total = combine<kTerm>(total, rows[k]);
+  for (size_t r = 0; r < N; ++r) rows.v[r] = at(r, n - N);
+  transpose(rows.v);
+  const auto elements = [&](size_t k) { return rows.v[k + N - n]; };
+  sum_order::take_elements(block_of<kTerm, T>(n, elements, elements), end, total);
   return total;
 }
 
@@ -159,11 +183,12 @@ TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_short_rows(size_t n, const A
 template <Term kTerm, class T, class Row>
 TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> combine_shortest_rows(size_t n, const Row& row) {
   constexpr size_t N = kFullLanes<T>;
-  Vec<T, N> rows[N];
+  Vec<T, N> rows[N], total;
   for (size_t r = 0; r < N; ++r) rows[r] = row(r);
   transpose(rows);
-  for (size_t k = 1; k < n; ++k) rows[0] = combine<kTerm>(rows[0], rows[k]);
-  return rows[0];
+  const auto elements = [&](size_t k) { return rows[k]; };
+  sum_order::combine_in_order(block_of<kTerm, T>(n, elements, elements), total);
+  return total;
 }
 
 template <class T>

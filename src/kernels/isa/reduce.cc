@@ -91,13 +91,9 @@ T reduce_block(const T* x, size_t n, T shift) {
       [&](size_t k) { return term_of<kTerm>(Vec<T, 1>::of(x[k]), Vec<T, 1>::of(shift)); });
 }
 
-// From so many floats on, a block is multiplied in lanes, whose number is the same for every instruction set. Fewer
-// floats are multiplied one after the other, as in native code (jit/lane_maths.cc), whose rows are shorter.
-constexpr size_t kLeastInLanes = 384;
-
 template <class T>
 double product_in_lanes(const T* x, size_t n) {
-  constexpr size_t kLanes = 8;
+  constexpr size_t kLanes = sum_order::kProductLanes;
   double lanes[kLanes];
   std::fill_n(lanes, kLanes, 1.0);
   size_t i = 0;
@@ -129,8 +125,8 @@ void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
   } else if constexpr (std::is_floating_point_v<T>) {
     for (size_t start = 0; start < n; start += kReduceBlock) {
       const size_t count = std::min(n - start, kReduceBlock);
-      accumulator = count >= kLeastInLanes ? accumulator * product_in_lanes(x + start, count)
-                                           : product_in_order(accumulator, x + start, count);
+      accumulator = count >= sum_order::kLeastInLanes ? accumulator * product_in_lanes(x + start, count)
+                                                      : product_in_order(accumulator, x + start, count);
     }
   } else {
     using W = Vec<Wide<T>, 1>;
@@ -167,7 +163,7 @@ void multiply_rows(const void* in, size_t rows, size_t n, void* out) {
   const T* x = static_cast<const T*>(in);
   T* results = static_cast<T*>(out);
   size_t r = 0;
-  for (; n < kLeastInLanes && r + kRows <= rows; r += kRows, x += kRows * n) {
+  for (; n < sum_order::kLeastInLanes && r + kRows <= rows; r += kRows, x += kRows * n) {
     double products[kRows];
     std::fill_n(products, kRows, 1.0);
     for (size_t i = 0; i < n; ++i) {
@@ -176,7 +172,7 @@ void multiply_rows(const void* in, size_t rows, size_t n, void* out) {
     for (size_t k = 0; k < kRows; ++k) results[r + k] = static_cast<T>(products[k]);
   }
   for (; r < rows; ++r, x += n) {
-    results[r] = static_cast<T>(n >= kLeastInLanes ? product_in_lanes(x, n) : product_in_order(1, x, n));
+    results[r] = static_cast<T>(n >= sum_order::kLeastInLanes ? product_in_lanes(x, n) : product_in_order(1, x, n));
   }
 }
 
@@ -185,17 +181,17 @@ template <Term kTerm, class T, int N, int kVectors>
 TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
                                                const T* shift_at) {
   using V = Vec<T, N>;
-  V shift[kVectors], sums[kVectors];
+  V shift[kVectors];
   for (int k = 0; k < kVectors; ++k) shift[k] = takes_shift(kTerm) ? V::load(shift_at + k * N) : V(T(0));
-  const auto at = [&](size_t r, int k) {
+  const auto at = [&](size_t r) {
     const T* row = reinterpret_cast<const T*>(from + static_cast<int64_t>(r) * stride);
-    return term_of<kTerm>(V::load(row + k * N), shift[k]);
+    Vectors<T, N, kVectors> terms;
+    for (int k = 0; k < kVectors; ++k) terms.v[k] = term_of<kTerm>(V::load(row + k * N), shift[k]);
+    return terms;
   };
-  for (int k = 0; k < kVectors; ++k) sums[k] = at(0, k);
-  for (size_t r = 1; r < rows; ++r) {
-    for (int k = 0; k < kVectors; ++k) sums[k] = combine<kTerm>(sums[k], at(r, k));
-  }
-  for (int k = 0; k < kVectors; ++k) combine_into<kTerm>(accumulator + k * N, sums[k]);
+  Vectors<T, N, kVectors> sums;
+  sum_order::combine_in_order(block_of<kTerm, T>(rows, at, at), sums);
+  for (int k = 0; k < kVectors; ++k) combine_into<kTerm>(accumulator + k * N, sums.v[k]);
 }
 
 template <Term kTerm, class T>
