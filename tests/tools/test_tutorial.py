@@ -11,7 +11,7 @@ BLOCKS = tutorial.blocks()
 FOLDERS = ("src", "cli", "tests", "tools")
 WORD = re.compile(r"[A-Za-z_]\w*")
 CALLED = re.compile(r"(?<!TEST\()(?:(?<=::)\w+\b|\b\w+(?=[(<]))")
-DEFINED = re.compile(r"^ *[\w:<>]+ (?:Planner::)?(\w+)\(", re.MULTILINE)
+DEFINED = re.compile(r"^ *(?:const )?[\w:<>]+ (?:Planner::)?(\w+)(?:\(| = \[)", re.MULTILINE)
 ASIDE = re.compile(r"\bnamespace .*|//.*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"")
 
 
