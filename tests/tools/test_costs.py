@@ -51,8 +51,16 @@ def test_every_constant_is_used():
 def bench_costs():
     pytest.importorskip("treadle", reason="the Python package is not built")
     pytest.importorskip("onnxruntime", reason="benchmarks run it beside treadle")
-    sys.path.append(str(ROOT / "bench"))
-    return __import__("bench_costs")
+    # Tests of tests/python import another module named models, in the same process.
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "models"}
+    sys.path.insert(0, str(ROOT / "bench"))
+    try:
+        return __import__("bench_costs")
+    finally:
+        sys.path.remove(str(ROOT / "bench"))
+        for name in [name for name in sys.modules if name.split(".")[0] == "models"]:
+            del sys.modules[name]
+        sys.modules.update(hidden)
 
 
 def test_constants_and_rows_belong_together(bench_costs):
