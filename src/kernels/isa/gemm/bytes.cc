@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/caches.h"
 #include "kernels/isa/gemm/panels.h"
 #include "kernels/isa/gemm/tile_choice.h"
 #include "kernels/isa/gemm/types.h"
@@ -39,13 +38,9 @@ void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 
 void use_byte_panels(GemmPlan& plan, std::string_view wanted) {
   const GemmShape& shape = plan.shape;
-  plan.packed_b_bytes =
+  const size_t bytes =
       static_cast<size_t>(padded_columns<float>(shape)) * (sizeof(float) + static_cast<size_t>(shape.k));
-  plan.packing = "byte-panels";
-  plan.pack = pack_byte_panels;
-  plan.panels = {};
-  plan.alternates = plan.packed_b_bytes > caches().first;
-  NarrowWalks<ScaledByte>::choose(plan, wanted);
+  use_narrow_panels<ScaledByte>(plan, bytes, "byte-panels", pack_byte_panels, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

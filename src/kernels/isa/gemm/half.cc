@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/caches.h"
 #include "kernels/isa/gemm/panels.h"
 #include "kernels/isa/gemm/tile_choice.h"
 #include "kernels/isa/gemm/types.h"
@@ -38,12 +37,8 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed, StopPol
 }  // namespace
 
 void use_half_panels(GemmPlan& plan, std::string_view wanted) {
-  plan.packed_b_bytes = plan.packed_b_bytes / sizeof(float) * sizeof(Half);
-  plan.packing = "half-panels";
-  plan.pack = pack_half_panels;
-  plan.panels = {};
-  plan.alternates = plan.packed_b_bytes > caches().first;
-  NarrowWalks<Half>::choose(plan, wanted);
+  const size_t bytes = plan.packed_b_bytes / sizeof(float) * sizeof(Half);
+  use_narrow_panels<Half>(plan, bytes, "half-panels", pack_half_panels, wanted);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -2,9 +2,11 @@
 // Products by panels of Half and of ScaledByte. Few rows have their tiles widen what they read; for many rows, and for
 // rows that are not contiguous, each panel is widened to floats in memory first.
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "base/caches.h"
 #include "kernels/gemm.h"
 #include "kernels/isa/gemm/blocked.h"
 #include "kernels/isa/gemm/direct.h"
@@ -48,5 +50,16 @@ struct NarrowBlockedWalk {
 
 template <class B>
 using NarrowWalks = WalkTable<WidenedWalk<B>, NarrowDirectWalk<B>, NarrowBlockedWalk<B>>;
+
+// Gives a plan of floats panels of B. `bytes`: of the packed B; `wanted`: the name of a walk (walk.h).
+template <class B>
+void use_narrow_panels(GemmPlan& plan, size_t bytes, std::string_view packing, GemmPack pack, std::string_view wanted) {
+  plan.packed_b_bytes = bytes;
+  plan.packing = packing;
+  plan.pack = pack;
+  plan.panels = {};
+  plan.alternates = bytes > caches().first;
+  NarrowWalks<B>::choose(plan, wanted);
+}
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
