@@ -1,6 +1,6 @@
 #pragma once
-// Elementwise operations over few elements as threaded code: a list of steps, each of which ends by jumping to the next
-// step.
+// Elementwise operations over few elements as threaded code: a list of steps. Each step ends with a jump to the
+// next one.
 //
 // All values of a chain have the same number of elements, and fill a few vector registers (ChainShape). Lanes of the
 // last register behind the elements are computed too; their contents are meaningless. A step reads an argument from

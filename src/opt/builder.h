@@ -16,8 +16,7 @@ std::unique_ptr<ir::Node> take_out(ir::Region& region, size_t at);
 
 class Builder {
  public:
-  // Inserts before the node at `at`. `whole`: the node of which the new nodes are parts, so that errors name it
-  // (op/place.h).
+  // Inserts before the node at `at`. `whole`: the node that the new nodes replace; errors name that node (op/place.h).
   Builder(ir::Graph& graph, ir::Region& region, size_t at, const ir::NodeInfo* whole = nullptr)
       : graph_(graph), region_(region), first_(at), at_(at), whole_(whole) {}
 

@@ -1,6 +1,6 @@
 #pragma once
-// How rows of sums are stored: unchanged, as floats, or rounded to bytes. A row is two vectors, of which the first
-// `columns` elements exist.
+// How rows of sums are stored: unchanged, as floats, or rounded to bytes. A row has room for two vectors;
+// its first `columns` elements exist.
 
 #include <algorithm>
 #include <array>

@@ -99,7 +99,7 @@ TREADLE_ALWAYS_INLINE V polynomial(V x, const typename V::Scalar (&coefficients)
   return sum;
 }
 
-// The number of bits of a uniform number of which a logarithm is taken.
+// Distributions take the logarithm of a uniform number with this many bits.
 template <class T>
 constexpr int kUnitBits = sizeof(T) == sizeof(float) ? 32 : 53;
 

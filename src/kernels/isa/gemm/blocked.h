@@ -1,6 +1,6 @@
 #pragma once
-// Many rows, and rows that have to be copied: blocks of steps, whose panels stay in a near cache; for each of them
-// blocks of rows, which stay in the second-level cache; for each of those all panels of B, as they lie.
+// Many rows, and rows that have to be copied. Three loops, outermost first: blocks of steps, whose panels stay in a
+// near cache; blocks of rows, which stay in the second-level cache; all panels of B, as they lie.
 
 #include <cstdint>
 #include <string_view>

@@ -55,7 +55,7 @@ inline int64_t half_panel_width(const GemmShape& shape, int64_t first) {
   return std::min(kHalfWidth, padded_columns<float>(shape) - first);
 }
 
-// The panels of a packed B. In front of those of ScaledByte lie the scales of its columns.
+// The panels of a packed B. A B of ScaledByte has the scales of its columns in front of its panels.
 template <class B>
 const B* panels_in(const void* packed, const GemmShape& shape) {
   if constexpr (std::is_same_v<B, ScaledByte>) {
