@@ -15,8 +15,6 @@ namespace treadle::kernels {
 
 namespace {
 
-thread_local std::string_view scoped_method;
-
 // Whether any of the positions `first`, `first + stride`, ... lies in the plane. `first`: a tap's coordinate in the
 // first window.
 bool meets(int64_t first, int64_t stride, int64_t positions, int64_t plane) {
@@ -158,17 +156,13 @@ std::vector<std::string_view> conv_methods() {
   return names;
 }
 
-ScopedConvMethod::ScopedConvMethod(std::string_view name) : before_(scoped_method) {
-  scoped_method = name;
-}
-
-ScopedConvMethod::~ScopedConvMethod() {
-  scoped_method = before_;
+std::string_view ConvMethodChoice::of_process() {
+  static const char* const wanted = environment("TREADLE_CONV");
+  return wanted == nullptr ? "" : wanted;
 }
 
 std::string_view wanted_conv_method() {
-  static const char* const wanted = environment("TREADLE_CONV");
-  return !scoped_method.empty() || wanted == nullptr ? scoped_method : wanted;
+  return ScopedConvMethod::current();
 }
 
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/scoped_choice.h"
 #include "kernels/gemm.h"
 
 namespace treadle::kernels {
@@ -77,18 +78,13 @@ struct ConvPlan {
 
 // Names of the methods of the instruction set in use; methods of bytes come last. See docs/options.md.
 std::vector<std::string_view> conv_methods();
+struct ConvMethodChoice {
+  using Value = std::string_view;  // empty: none
+  static Value of_process();       // TREADLE_CONV
+};
 // Makes prepare functions of the calling thread take the method of this name for every shape that it fits. For tests
 // and benchmarks. TREADLE_CONV does so for all threads.
-class ScopedConvMethod {
- public:
-  explicit ScopedConvMethod(std::string_view name);
-  ~ScopedConvMethod();
-  ScopedConvMethod(const ScopedConvMethod&) = delete;
-  ScopedConvMethod& operator=(const ScopedConvMethod&) = delete;
-
- private:
-  std::string_view before_;
-};
+using ScopedConvMethod = ScopedChoice<ConvMethodChoice>;
 // The name of the method that is asked for; empty if there is none.
 std::string_view wanted_conv_method();
 

@@ -3,6 +3,7 @@
 // set has a table of its kernels.
 
 #include "base/cpu.h"
+#include "base/scoped_choice.h"
 #include "kernels/table.h"
 
 namespace treadle::kernels {
@@ -13,18 +14,12 @@ struct KernelTable;  // isa/tables.h
 const KernelTable& kernels();             // of active_isa()
 const KernelTable& kernels_for(Isa isa);  // one of usable_isas()
 
-// Makes prepare functions of the calling thread choose another instruction set than active_isa(). For tests and
-// benchmarks.
-class ScopedIsa {
- public:
-  explicit ScopedIsa(Isa isa);
-  ~ScopedIsa();
-  ScopedIsa(const ScopedIsa&) = delete;
-  ScopedIsa& operator=(const ScopedIsa&) = delete;
-
- private:
-  int before_;
+struct IsaChoice {
+  using Value = Isa;
+  static Isa of_process() { return active_isa(); }
 };
+// Makes prepare functions of the calling thread choose this one of usable_isas(). For tests and benchmarks.
+using ScopedIsa = ScopedChoice<IsaChoice>;
 
 // The instruction set that prepare functions choose: active_isa(), or the calling thread's ScopedIsa.
 Isa preferred_isa();

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/scoped_choice.h"
 #include "base/stop.h"
 #include "type/element_type.h"
 
@@ -110,18 +111,13 @@ struct GemmPlan {
 
 // The walks of the instruction set in use, by name. src/kernels/README.md
 std::vector<std::string_view> gemm_walks();
+struct GemmWalkChoice {
+  using Value = std::string_view;  // empty: none
+  static Value of_process();       // TREADLE_GEMM
+};
 // Makes prepare_gemm on the calling thread take the walk of this name wherever it fits, for tests and benchmarks.
 // TREADLE_GEMM does so for all threads.
-class ScopedGemmWalk {
- public:
-  explicit ScopedGemmWalk(std::string_view name);
-  ~ScopedGemmWalk();
-  ScopedGemmWalk(const ScopedGemmWalk&) = delete;
-  ScopedGemmWalk& operator=(const ScopedGemmWalk&) = delete;
-
- private:
-  std::string_view before_;
-};
+using ScopedGemmWalk = ScopedChoice<GemmWalkChoice>;
 
 // `type` is one of kF32, kF64, kI32, kU32, kI64, kU64. m is only a hint: a plan runs any number of rows
 // (run_gemm_rows).
