@@ -21,7 +21,8 @@
     check      checking and inferring models, beside the onnx package
     growth     load and first run of models of many nodes, beside onnxruntime
     random     random operators beside onnxruntime
-    costs      what the engine, kernels and operators take, beside the estimates in src/*/costs.h; --write puts it there
+    costs      what the engine, kernels and operators take, beside the estimates in src/*/costs.h, and prices of
+               convolutions; --write puts the measured values there
     explain    what `explain` estimates loops to take, beside what they take
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     stops      how late each operator hears that it should stop
@@ -98,7 +99,13 @@ def main() -> None:
     )
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument(
-        "--write", action="store_true", help="costs: replace estimates that are far from what is measured"
+        "--write", action="store_true", help="costs: replace estimates that are far from what is measured, and prices"
+    )
+    parser.add_argument(
+        "--times",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="costs: times of convolutions to fit prices to; written if there is no such file",
     )
     options = parser.parse_args()
     for kind in options.kind:

@@ -2,7 +2,7 @@
 kernels share their work by. A figure of the engine is a slope or an intercept: loops of two lengths, bodies with few and
 with many nodes (src/op/costs.h). One of kernels and operators is a slope over two sizes (src/kernels/costs.h,
 src/ops/costs.h; the models are those of kernel_costs.py). With --write, the constants of those two headers that are far
-from what was measured are replaced."""
+from what was measured are replaced. Behind them, prices of convolutions (conv_prices.py)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+import conv_prices
 import engines
 import kernel_costs
 import measure
@@ -206,3 +207,4 @@ def bench_engine_costs(options) -> None:
     print(
         f"\nmedian ratio {statistics.median(ratios):.2f}: what this machine takes beside the one of costs.h", flush=True
     )
+    conv_prices.bench_conv_prices(options)

@@ -11,3 +11,8 @@ if(bench_sources)
   endif()
   target_link_libraries(treadle_bench PRIVATE treadle_core benchmark::benchmark_main)
 endif()
+
+# What bench/conv_prices.py fits prices to.
+add_executable(treadle_conv_costs "${PROJECT_SOURCE_DIR}/bench/native/conv_costs/main.cc")
+set_target_properties(treadle_conv_costs PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")
+target_link_libraries(treadle_conv_costs PRIVATE treadle_core)

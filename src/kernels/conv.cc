@@ -7,6 +7,7 @@
 
 #include "base/in_pieces.h"
 #include "base/knobs.h"
+#include "kernels/conv_costs.h"
 #include "kernels/conv_folded.h"
 #include "kernels/isa/each.h"
 #include "kernels/isa/entry.h"
@@ -199,6 +200,12 @@ void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) 
   ConvPlan uncut = plan;
   uncut.packed_weight_bytes = plan.uncut_bytes;
   plan.pack(uncut, box, packed, stop);
+}
+
+std::vector<ConvCost> conv_costs(ComputeType type, const ConvShape& given) {
+  if (!has_results(given) || given.in_channels == 0) return {};
+  ConvPlan cut;
+  return TREADLE_OF_ISA(preferred_isa(), conv_costs)(type, without_idle_axes(given, cut));
 }
 
 QConvPlan prepare_qconv(const QConvShape& shape) {

@@ -15,8 +15,7 @@ namespace {
 constexpr int64_t kStoreWork = 28, kCopyWork = 10;
 constexpr double kWorthwhile = 0.8;  // safety margin: counts of products are not times
 
-// A plain convolution copies its input too if there are few positions, or one channel with long strides
-// (isa/conv/im2col.cc).
+// A plain convolution copies its input or its results too if there are few positions, or one channel with long strides.
 bool plain_copies(const ConvShape& shape) {
   constexpr int64_t kFewPositions = 8, kLongStride = 8;
   const auto positions =

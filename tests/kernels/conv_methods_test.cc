@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/conv.h"
+#include "kernels/conv_costs.h"
 #include "kernels/conv_reference.h"
 #include "kernels/conv_shapes.h"
 #include "kernels/fold.h"
@@ -212,6 +213,41 @@ TEST_P(ConvMethodsTest, EachIsChosenSomewhere) {
   for (const std::string_view method : conv_methods()) {
     EXPECT_TRUE(chosen.contains(method) || method == kFoldedMethod) << method;
   }
+}
+
+TEST_P(ConvMethodsTest, CostsFollowTheWork) {
+  for (int round = 0; round < 300; ++round) {
+    ConvShape s = random_shape(round % 4 == 3);
+    if (product(s.output, s.axes) == 0) continue;
+    s.batch = 1;
+    const std::vector<ConvCost> single = conv_costs(ComputeType::kF32, s);
+    ConvShape more = s;
+    more.batch = 4;
+    const std::vector<ConvCost> several = conv_costs(ComputeType::kF32, more);
+    ASSERT_EQ(single.size(), several.size()) << describe(s);
+    for (size_t i = 0; i < single.size(); ++i) {
+      const auto is_count = [](double n) { return n >= 0 && n < 1e15; };
+      EXPECT_TRUE(std::all_of(single[i].counts.begin(), single[i].counts.end(), is_count)) << single[i].method;
+      EXPECT_GT(single[i].ns, 0) << single[i].method << ": " << describe(s);
+      EXPECT_GT(several[i].ns, single[i].ns) << single[i].method << ": " << describe(s);
+    }
+    const std::string_view chosen = prepare_conv(ComputeType::kF32, s).method;
+    EXPECT_TRUE(std::any_of(single.begin(), single.end(), [&](const ConvCost& c) { return c.method == chosen; }));
+  }
+}
+
+TEST_P(ConvMethodsTest, TheCheapestIsChosen) {
+  int different = 0;
+  for (int round = 0; round < 300; ++round) {
+    const ConvShape s = random_shape(round % 4 == 3);
+    if (product(s.output, s.axes) == 0) continue;
+    const std::vector<ConvCost> costs = conv_costs(ComputeType::kF64, s);  // of one layout
+    const auto least =
+        std::min_element(costs.begin(), costs.end(), [](const ConvCost& a, const ConvCost& b) { return a.ns < b.ns; });
+    EXPECT_EQ(prepare_conv(ComputeType::kF64, s).method, least->method) << describe(s);
+    different += costs.size() > 1;
+  }
+  EXPECT_GE(different, 100);
 }
 
 TREADLE_EACH_ISA(ConvMethodsTest);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/conv.h"
+#include "kernels/conv_costs.h"
 #include "kernels/gemm.h"
 #include "kernels/isa/each.h"
 #include "kernels/pool.h"
@@ -17,6 +18,7 @@ TREADLE_IN_EACH_ISA(GemmPlan prepare_gemm(ComputeType type, const GemmShape& sha
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> gemm_walks();)
 TREADLE_IN_EACH_ISA(ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view wanted);)
 TREADLE_IN_EACH_ISA(ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_view wanted);)
+TREADLE_IN_EACH_ISA(std::vector<ConvCost> conv_costs(ComputeType type, const ConvShape& shape);)
 // Names of methods. conv_methods() lists methods of bytes last.
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> conv_methods();)
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> byte_conv_methods();)

@@ -26,9 +26,13 @@ std::vector<std::string_view> byte_conv_methods() {
 
 QConvPlan prepare_qconv(const QConvShape& shape, std::string_view wanted) {
   const ConvGeometry g(shape.conv);
-  const ByteConvMethod* const method = choose<ByteConvMethod>(
-      kMethods, wanted, [&](const ByteConvMethod* m) { return m->fits(g); },
-      [&](const ByteConvMethod* m) { return m->pays(g); });
+  const auto fits = [&](const ByteConvMethod* m) { return m->fits(g); };
+  const ByteConvMethod* method = find_named<ByteConvMethod>(kMethods, wanted, fits);
+  if (method == nullptr) {
+    method = choose_cheapest<ByteConvMethod>(kMethods, fits, [&](const ByteConvMethod* m) {
+               return m->pays(g) ? 0.0 : 1.0;
+             }).method;
+  }
   QConvPlan plan;
   plan.shape = shape;
   plan.method = plan.packing = method->name;

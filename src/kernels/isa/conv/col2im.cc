@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/gemm_work.h"
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/gemm_tile.h"
@@ -158,12 +159,41 @@ void prepare_transposed(ConvPlan& plan) {
   plan.run = run_transposed<T>;
 }
 
+// Loads are rows of taps that are added; copies panels of the input and of weights; elements products that are added
+// one at a time; begun tiles.
+template <class T>
+ConvWork work(const ConvGeometry& g) {
+  const int64_t together = transposed_channels<T>(g), parts = parts_of(g.out_per_group, together);
+  const int64_t rows = parts_of(g.out_per_group, parts) * g.taps, columns = g.in_channel();
+  const double groups = count(g.shape.batch * g.shape.groups), units = groups * count(parts);
+  const GemmWork<T> gemm(rows, columns, g.k / g.taps);
+  ConvWork all;
+  all.products = units * gemm.products;
+  all.copies = units * count(g.in_per_group * (vectors_of<T>(columns) + vectors_of<T>(rows)));
+  all.begun = units * gemm.tiles;
+  all.elements = units * gemm.elements;
+  const Axis& w = g.width;
+  const bool in_pairs = w.stride == 2 && w.dilation == 1;
+  const double channels = groups * count(g.out_per_group);
+  const double taps = channels * count(g.taps * g.outer_in * g.height.in);  // rows of one tap
+  all.loads = in_pairs ? taps / 2 : taps;
+  all.stores = channels * count(vectors_of<T>(g.out_channel()));
+  if (w.stride == 1) {
+    all.stores += taps * count(vectors_of<T>(w.in));
+  } else if (in_pairs) {
+    all.stores += 1.5 * taps * count(vectors_of<T>(w.in));
+  } else {
+    all.elements += taps * count(w.in);
+  }
+  return all;
+}
+
 }  // namespace
 
 constexpr ConvMethod kCol2im = {
     .name = "col2im",
     .fits = [](const ConvGeometry& g, ComputeType) { return g.shape.transposed && has_nchw_operands(g); },
-    .pays = always,
+    .work = work_by_type<work<float>, work<double>>,
     .order = sums_in<SumOrder::kOutputs>,
     .transposes = false,
     .prepare = prepare_by_type<prepare_transposed<float>, prepare_transposed<double>>,

@@ -8,6 +8,7 @@
 
 #include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/conv/implicit_gemm.h"
+#include "kernels/isa/conv/implicit_gemm_work.h"
 #include "kernels/isa/conv/method.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -165,6 +166,23 @@ void prepare_depthwise(ConvPlan& plan) {
   plan.run = run_depthwise<T>;
 }
 
+// Loads are rows of results, which end within a vector.
+template <class T>
+ConvWork depthwise_work(const ConvGeometry& g) {
+  const DepthwiseLayout layout(g);
+  const double channels = count(g.shape.batch * g.shape.out_channels);
+  const int64_t vectors = vectors_of<T>((g.height.out - 1) * layout.pitch + g.width.out);
+  ConvWork work;
+  count_copy<T>(g, channels * count(layout.phases), 1, 1, layout.pitch, work);
+  work.copies += count(vectors_of<T>(layout.buffer<T>()));  // zeros
+  work.products = channels * stretch_products(g.taps, vectors);
+  work.loads = channels * count(g.height.out);
+  work.elements += count(g.taps);  // offsets
+  work.begun += channels;
+  work.stores = channels * count(vectors);
+  return work;
+}
+
 }  // namespace
 
 constexpr ConvMethod kDepthwise = {
@@ -173,7 +191,7 @@ constexpr ConvMethod kDepthwise = {
         [](const ConvGeometry& g, ComputeType type) {
           return has_nchw_operands(g) && (type == ComputeType::kF64 ? is_depthwise<double>(g) : is_depthwise<float>(g));
         },
-    .pays = always,
+    .work = work_by_type<depthwise_work<float>, depthwise_work<double>>,
     .order = sums_in<SumOrder::kWeights>,
     .transposes = false,
     .prepare = prepare_by_type<prepare_depthwise<float>, prepare_depthwise<double>>,

@@ -34,14 +34,6 @@ bool is_masked_depthwise(const ConvGeometry& g) {
   return g.is_depthwise() && g.taps <= kMaskedTaps && g.out_plane > 0 && keeps_size(g.height) && keeps_size(g.width);
 }
 
-// Whether so narrow a plane fills vectors better as one row of positions than row by row, although that takes masks.
-bool is_narrow(const ConvGeometry& g) {
-  constexpr int64_t kCount = Lanes<float>::kCount;
-  const int64_t by_rows = g.height.out * ((g.width.out + kCount - 1) / kCount);
-  const int64_t masked = (g.out_plane + kCount - 1) / kCount;
-  return 3 * masked < 2 * by_rows;
-}
-
 template <class T>
 void make_masked_table(const ConvPlan& plan, void* table) {
   const ConvGeometry g(plan.shape);
@@ -150,8 +142,20 @@ bool fits(const ConvGeometry& g, ComputeType) {
   return is_masked_depthwise(g) && has_nchw_operands(g);
 }
 
-bool pays(const ConvGeometry& g, ComputeType type) {
-  return is_narrow(g) || !kDepthwiseRows.fits(g, type);
+// A load under a mask takes a load of the mask, and is one vector in two cycles. Loads are those of planes that, with
+// their masks, do not fit the first-level cache.
+template <class T>
+ConvWork work(const ConvGeometry& g) {
+  constexpr int64_t kReads = 4, kNearBytes = 48 << 10;
+  const MaskedLayout<T> layout(g);
+  const double channels = count(g.shape.batch * g.shape.out_channels);
+  const int64_t vectors = vectors_of<T>(g.out_plane);
+  ConvWork work;
+  work.products = channels * stretch_products(g.taps, vectors, kReads);
+  if (layout.mask_bytes + g.in_plane * int64_t{sizeof(T)} > kNearBytes) work.loads = channels * count(vectors * g.taps);
+  work.stores = channels * count(vectors);
+  work.begun = channels;
+  return work;
 }
 
 }  // namespace
@@ -159,7 +163,7 @@ bool pays(const ConvGeometry& g, ComputeType type) {
 constexpr ConvMethod kDepthwiseMasked = {
     .name = "depthwise-masked",
     .fits = fits,
-    .pays = pays,
+    .work = work_by_type<work<float>, work<double>>,
     .order = sums_in<SumOrder::kWeights>,
     .transposes = false,
     .prepare = prepare_by_type<prepare_masked<float>, prepare_masked<double>>,

@@ -9,7 +9,6 @@
 #include "base/in_pieces.h"
 #include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/conv/method.h"
-#include "kernels/isa/conv/pointwise.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -140,9 +139,26 @@ bool fits(const ConvGeometry& g, ComputeType type) {
   return type == ComputeType::kF32 && g.is_depthwise() && has_nhwc_operands(g) && g.out_plane > 0 && g.in_plane > 0;
 }
 
-bool pays(const ConvGeometry& g, ComputeType type) {
-  constexpr int64_t kMostTaps = 64;
-  return beats_im2col(g, type) && !is_pointwise(g.shape) && g.taps <= kMostTaps;
+// Loads are weights; copies what is read under a mask; elements the places that tiles read; begun tiles.
+ConvWork work(const ConvGeometry& g, ComputeType) {
+  constexpr int64_t kLanes = Lanes<float>::kCount, kWidest = DepthwiseLast::kColumns;
+  const int64_t channels = g.shape.out_channels, pairs = channels / (2 * kLanes);
+  const int64_t single = vectors_of<float>(channels % (2 * kLanes));
+  ConvWork all;
+  const auto add = [&](int64_t tiles, int64_t columns) {
+    const int64_t wide = columns > kWidest / 2 ? kWidest : columns > 1 ? (kWidest + 1) / 2 : 1;
+    const double times = count(g.shape.batch * g.height.out * tiles);
+    all.products +=
+        times * (count(pairs) * tile_products(g.taps, wide, 2) + count(single) * tile_products(g.taps, wide, 1));
+    all.loads += times * count(g.taps * (pairs * 2 + single));
+    if (channels % kLanes != 0) all.copies += times * count(wide * g.taps);
+    all.elements += times * count(g.taps * kWidest);
+    all.stores += times * count(columns * vectors_of<float>(channels));
+    all.begun += times * count(pairs + single);
+  };
+  if (g.width.out >= kWidest) add(g.width.out / kWidest, kWidest);
+  if (g.width.out % kWidest != 0) add(1, g.width.out % kWidest);
+  return all;
 }
 
 }  // namespace
@@ -150,7 +166,7 @@ bool pays(const ConvGeometry& g, ComputeType type) {
 constexpr ConvMethod kDepthwiseNhwc = {
     .name = "depthwise-nhwc",
     .fits = fits,
-    .pays = pays,
+    .work = work,
     .order = sums_in<SumOrder::kWeights>,
     .transposes = false,
     .prepare = prepare_depthwise_last,

@@ -215,12 +215,35 @@ bool fits(const ConvGeometry& g, ComputeType type) {
   return type == ComputeType::kF32 && is_depthwise_by_rows(g) && has_nhwc_operands(g);
 }
 
+// Loads are vectors of the input and of weights; copies what is read under a mask; elements the places that tiles read;
+// begun tiles.
+ConvWork work(const ConvGeometry& g, ComputeType) {
+  constexpr int64_t kRows = DepthwiseLastRows<3, 1>::kRows, kColumns = DepthwiseLastRows<3, 1>::kColumns;
+  const int64_t channels = g.shape.out_channels, vectors = vectors_of<float>(channels);
+  const int64_t tall = g.height.kernel, wide = g.width.kernel;
+  ConvWork all;
+  const auto add = [&](int64_t bands, int64_t rows) {
+    const int64_t high = rows > kRows / 2 ? kRows : kRows / 2;
+    const int64_t input_rows = (high - 1) * g.height.stride + tall, places = wide * input_rows * kColumns;
+    const double tiles = count(g.shape.batch * bands * parts_of(g.width.out, kColumns));
+    all.products += tiles * count(vectors) * tile_products(wide, high * kColumns, tall);
+    all.loads += tiles * count(vectors * wide * (input_rows * kColumns + tall));
+    if (channels % Lanes<float>::kCount != 0) all.copies += tiles * count(places);
+    all.elements += tiles * count(places);
+    all.stores += tiles * count(vectors * kColumns * rows);
+    all.begun += tiles * count(vectors);
+  };
+  if (g.height.out >= kRows) add(g.height.out / kRows, kRows);
+  if (g.height.out % kRows != 0) add(1, g.height.out % kRows);
+  return all;
+}
+
 }  // namespace
 
 constexpr ConvMethod kDepthwiseNhwcRows = {
     .name = "depthwise-nhwc-rows",
     .fits = fits,
-    .pays = beats_im2col,
+    .work = work,
     .order = sums_in<SumOrder::kColumns>,
     .transposes = false,
     .prepare = prepare_depthwise_last_rows,

@@ -13,6 +13,18 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 inline constexpr int kMostRows = 8;  // output rows at once, at most
 
+// As many as registers have room for, of rows of so many vectors.
+constexpr int tall_rows(int64_t tall, int64_t vectors) {
+  return kVectorRegisters == 32 || (vectors == 1 && tall <= 5) ? kMostRows : kMostRows / 2;
+}
+
+// The last ones may be fewer than are computed.
+inline int rows_at_once(int64_t tall, int64_t vectors, int64_t left) {
+  const int most = tall_rows(tall, std::min<int64_t>(vectors, 2));
+  if (left >= most - 1) return most;
+  return left >= 3 ? 4 : left >= 2 ? 2 : 1;
+}
+
 // The lanes of one vector, kAcross elements apart, that lie in [0, size) when lane 0 is element `first`.
 template <int kAcross>
 class EdgeLanes {
@@ -89,7 +101,7 @@ class DepthwiseRows {
     bias_ = L::splat(bias);
     const int64_t height = g_.height.out;
     for (row_ = 0; row_ < height;) {
-      const int count = rows_at_once(height - row_);
+      const int count = rows_at_once(kTall, vectors_, height - row_);
       find_rows(x, row_, count);
       y_ = y + row_ * g_.width.out;
       rows_left_ = std::min<int64_t>(count, height - row_);
@@ -107,16 +119,8 @@ class DepthwiseRows {
   static int64_t row_vectors(const ConvGeometry& g) { return (g.width.out + L::kCount - 1) / L::kCount; }
   static int64_t edge_count(const ConvGeometry& g) { return row_vectors(g) * g.width.kernel; }
 
-  // As many as registers have room for, of rows of so many vectors.
   template <int kVectors>
-  static constexpr int kTallRows = kVectorRegisters == 32 || (kVectors == 1 && kTall <= 5) ? 8 : 4;
-
-  // The last ones may be fewer than are computed.
-  int rows_at_once(int64_t left) const {
-    const int most = vectors_ == 1 ? kTallRows<1> : kTallRows<2>;
-    if (left >= most - 1) return most;
-    return left >= 3 ? 4 : left >= 2 ? 2 : 1;
-  }
+  static constexpr int kTallRows = tall_rows(kTall, kVectors);
 
   void find_rows(const float* x, int64_t row, int count) {
     for (int i = 0; i < (count - 1) * kDown + kTall; ++i) {

@@ -7,6 +7,7 @@
 
 #include "kernels/isa/conv/direct_copy.h"
 #include "kernels/isa/conv/direct_sums.h"
+#include "kernels/isa/conv/direct_work.h"
 #include "kernels/isa/conv/epilogue.h"
 #include "kernels/isa/conv/implicit_gemm.h"
 #include "kernels/isa/conv/method.h"
@@ -236,7 +237,7 @@ class ChannelStore {
 };
 
 inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const ChannelsLayout& layout,
-                       const ChannelUnit& unit, const float* x, float* buffer) {
+                       const ChannelUnit& unit, const float* x, float* buffer, StopPoll& stop) {
   const auto pad = [&](float* to, int64_t count) { fill_zero(to, count * layout.stride); };
   const int64_t channels = plan.shape.in_channels, first = unit.group * g.in_per_group;
   if (plan.shape.x_last) {
@@ -250,7 +251,12 @@ inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const Channe
   } else {
     x += (unit.image * channels + first) * g.in_plane;
     const auto turn = [&](int64_t at, int64_t count, float* to) {
-      turn_planes(x + at, g.in_plane, layout.depth, count, to, layout.stride);
+      constexpr int64_t kTogether = 1024;  // channels, between looks at `stop`
+      for (int64_t c = 0; c < layout.depth; c += kTogether) {
+        const int64_t channels_now = std::min(kTogether, layout.depth - c);
+        if (stop.after(kPackedNs * static_cast<double>(channels_now * count))) return;
+        turn_planes(x + c * g.in_plane + at, g.in_plane, channels_now, count, to + c, layout.stride);
+      }
     };
     copy_band(layout, unit, buffer, turn, pad);
   }
@@ -264,10 +270,11 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
   ChannelSums<FloatChannels> channels(layout, buffer, sums, reinterpret_cast<Place*>(buffer + layout.buffer()), true);
   ChannelStore store(plan, g, layout, operands);
   const bool in_tiles = store.in_tiles();
+  StopPoll stop;
   int64_t band = -1;
   for (int64_t i = begin; i < end; ++i) {
     const ChannelUnit unit(layout, i);
-    if (unit.band != band) copy_input(plan, g, layout, unit, static_cast<const float*>(operands.x), buffer);
+    if (unit.band != band) copy_input(plan, g, layout, unit, static_cast<const float*>(operands.x), buffer, stop);
     band = unit.band;
     const float* weights = static_cast<const float*>(operands.packed_weights) + unit.group * layout.group_elements();
     if (!in_tiles) {
@@ -295,21 +302,9 @@ bool fits(const ConvGeometry& g, ComputeType type) {
   return type == ComputeType::kF32 && g.outer_axes == 0 && g.out_plane > 0 && g.in_plane > 0;
 }
 
-// Whether lanes are filled, and products are many enough to pay for turning the input and the results. Kernels of 1x1
-// read the input as it lies, unless rows of a few positions would leave vectors unfilled.
-bool pays(const ConvGeometry& g, ComputeType) {
-  constexpr int64_t kLanes = Lanes<float>::kCount, kFewestProducts = 96, kFewestChannels = 8, kSmallPlane = 256,
-                    kFewestOfPhase = 4 * kLanes;
-  const int64_t padded = (g.out_per_group + kLanes - 1) / kLanes * kLanes;
-  if (g.in_per_group < kFewestChannels || padded * 9 > g.out_per_group * 10) return false;
-  if (!g.shape.transposed) {
-    if (g.k < kFewestProducts || g.out_per_group < 2 * kLanes) return false;
-    if (g.taps == 1 && g.out_plane > kSmallPlane) return false;
-  } else if (g.k < kFewestOfPhase * g.height.stride * g.width.stride) {
-    return false;
-  }
+ConvWork work(const ConvGeometry& g, ComputeType) {
   const ChannelsLayout layout(g, kFloatForm);
-  return layout.buffer() <= 2 * kBandBytes / int64_t{sizeof(float)};
+  return DirectWork(g, layout).work([](int64_t vectors) { return FloatChannels::places(static_cast<int>(vectors)); });
 }
 
 }  // namespace
@@ -317,7 +312,7 @@ bool pays(const ConvGeometry& g, ComputeType) {
 constexpr ConvMethod kDirect = {
     .name = "direct",
     .fits = fits,
-    .pays = pays,
+    .work = work,
     .order = [](const ConvGeometry& g) { return g.taps == 1 ? SumOrder::kWeights : SumOrder::kTaps; },
     .transposes = true,
     .prepare = prepare_channels,

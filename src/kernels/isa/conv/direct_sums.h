@@ -30,6 +30,10 @@ struct Place {
   int32_t x, sums, y;
 };
 
+// Steps of a block; as many as leave the first-level cache room for the input beside a panel's part.
+inline constexpr int64_t kMostSteps = kVectorRegisters == 32 ? 192 : 288;
+inline constexpr int64_t kTileSteps = 4;  // take as long as it takes a tile to fetch sums and put them back
+
 // Neighbouring steps: where they begin in a position's input and in a panel.
 struct StepRun {
   int64_t x, row, steps;
@@ -171,9 +175,6 @@ class ChannelSums {
   }
 
  private:
-  // Of a block; as many as leave the first-level cache room for the input beside a panel's part.
-  static constexpr int64_t kMostSteps = kVectorRegisters == 32 ? 192 : 288;
-  static constexpr int64_t kTileSteps = 4;  // take as long as it takes a tile to fetch sums and put them back
   static constexpr int kMostRuns = 32;
 
   // Some taps at a time: the more, the fewer blocks; the fewer, the more positions read nothing but padding for them.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/gemm_work.h"
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/conv/windows.h"
 #include "kernels/isa/entry.h"
@@ -130,14 +131,47 @@ void prepare_rows(ConvPlan& plan) {
   plan.pack = pack_rows<T>;
 }
 
-// With few positions lanes hold channels; otherwise lanes hold positions. A long stride over one channel reads so
-// few of a row's neighbours that splitting into phases would cost more than the product.
+// Copies of windows (windows.h).
+void count_windows(const ConvGeometry& g, double rows, ConvWork& work) {
+  constexpr int64_t kMostMoved = 16;  // im2col_line
+  constexpr double kCopiedTap = 0.3;  // beside a tap that is copied by itself
+  const bool one_axis = g.outer_axes == 0 && g.height.in == 1 && g.height.kernel == 1 && g.height.pad == 0;
+  const double lines = rows * count(g.k / g.width.kernel), taps = rows * count(g.k);
+  if (one_axis && g.width.dilation == 1 && g.width.kernel <= kMostMoved) {
+    work.copies += lines;
+  } else if (one_axis) {
+    work.elements += taps;
+  } else if (g.width.dilation == 1) {
+    work.begun += 2 * lines;
+    work.elements += kCopiedTap * taps;
+  } else {
+    work.begun += lines;
+    work.elements += taps;
+  }
+}
+
+// Loads are vectors of dot products, and what a chunk of rows takes before the first; copies are channels whose taps
+// are moved at once; elements those that are copied one at a time; stores single results; begun tiles, rows of taps and
+// rows.
 template <class T>
-bool pays_for(const ConvGeometry& g) {
-  constexpr int64_t kFewPositions = 8, kLongStride = 8;
-  if (g.out_channel() <= kFewPositions) return true;
-  return RowsLayout(g, sizeof(T)).source == RowsLayout::kOneAxis && g.width.stride >= kLongStride &&
-         g.out_per_group >= Lanes<T>::kCount;
+ConvWork work(const ConvGeometry& g) {
+  const RowsLayout layout(g, sizeof(T));
+  const double rows = count(layout.images * layout.rows * g.shape.groups);
+  const double chunks = count(layout.images * layout.chunks * g.shape.groups);
+  ConvWork all;
+  if (layout.source == RowsLayout::kCopied) count_windows(g, rows, all);
+  all.loads += 4 * chunks;
+  if (g.out_per_group <= kGemmDotColumns) {
+    all.loads += rows * dot_loads<T>(g.out_per_group, g.k);
+  } else {
+    const GemmWork<T> gemm(parts_of(layout.rows, layout.chunks), g.out_per_group, g.k);
+    all.products = chunks * gemm.products;
+    all.begun += chunks * gemm.tiles;
+    all.elements += chunks * gemm.elements;
+  }
+  all.stores = rows * count(g.out_per_group);
+  all.begun += rows;
+  return all;
 }
 
 // Planes of one element lie alike in both layouts.
@@ -151,8 +185,7 @@ bool fits(const ConvGeometry& g, ComputeType type) {
 constexpr ConvMethod kIm2col = {
     .name = "im2col",
     .fits = fits,
-    .pays = [](const ConvGeometry& g,
-               ComputeType type) { return type == ComputeType::kF64 ? pays_for<double>(g) : pays_for<float>(g); },
+    .work = work_by_type<work<float>, work<double>>,
     .order =
         [](const ConvGeometry& g) { return g.out_per_group > kGemmDotColumns ? SumOrder::kWeights : SumOrder::kDots; },
     .transposes = false,

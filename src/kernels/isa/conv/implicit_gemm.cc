@@ -3,6 +3,7 @@
 #include "kernels/isa/conv/implicit_gemm.h"
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/implicit_gemm_work.h"
 #include "kernels/isa/conv/method.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -21,16 +22,6 @@ void prepare(ConvPlan& plan) {
                                  : prepare_shift<float, static_cast<F32::Walk>(kWalk)>(plan);
 }
 
-template <class T>
-int quickest_walk(const ConvGeometry& g) {
-  return ShiftLayout<T>(g, ShiftLayout<T>::kByRow).quickest_walk(g);
-}
-
-template <int kWalk>
-bool pays(const ConvGeometry& g, ComputeType type) {
-  return (type == ComputeType::kF64 ? quickest_walk<double>(g) : quickest_walk<float>(g)) == kWalk;
-}
-
 bool fits(const ConvGeometry& g, ComputeType) {
   return !g.shape.transposed && has_nchw_operands(g);
 }
@@ -47,7 +38,7 @@ template <int kWalk>
 constexpr ConvMethod walk(std::string_view name, bool (*fits)(const ConvGeometry&, ComputeType)) {
   return {.name = name,
           .fits = fits,
-          .pays = pays<kWalk>,
+          .work = work_by_type<shift_work<float, kWalk>, shift_work<double, kWalk>>,
           .order = sums_in<SumOrder::kWeights>,
           .transposes = false,
           .prepare = prepare<kWalk>};

@@ -86,11 +86,6 @@ class ShiftBand {
     int64_t to;  // kFlat: within the output plane of the band; kGathered: where it comes from in the buffer
   };
 
-  static int tile_vectors(int64_t height) {
-    constexpr bool kLong = kVectorRegisters == 32;
-    return height == 1 ? 8 : height == 2 ? (kLong ? 8 : 4) : height <= 4 && kLong ? 4 : 2;
-  }
-
   template <TileMode kMode>
   static TileFunction<T> tile_for(int64_t height, int vectors, bool tail) {
     if (vectors == 8) {

@@ -18,6 +18,12 @@ inline constexpr int64_t kBandBytes = 256 << 10;  // a band stays in the second-
 inline constexpr int64_t kStepsBytes = 36 << 10;  // of B in a block of steps
 inline constexpr int kMaxTileVectors = 8;
 
+// Vectors of the widest tile of so many rows.
+inline int tile_vectors(int64_t height) {
+  constexpr bool kLong = kVectorRegisters == 32;
+  return height == 1 ? 8 : height == 2 ? (kLong ? 8 : 4) : height <= 4 && kLong ? 4 : 2;
+}
+
 // Calls of(first row, rows) for each tile down `rows` rows. Tiles are of about equal height, the low ones first: a tile
 // of one or two rows would have too few sums under way.
 template <class T, class Of>
@@ -70,22 +76,6 @@ struct ShiftLayout {
   int64_t row_bands, column_bands;
   Walk walk;
   int64_t steps;  // of k that all tiles take before the next ones
-
-  // Cycles, roughly: a vector of a row of C takes k / 2 (more where it has no second one beside it to share loads of
-  // weights with) and something to store; a piece of a row of B takes a load and a store to gather.
-  Walk quickest_walk(const ConvGeometry& g) const {
-    constexpr int64_t kCount = Lanes<T>::kCount;
-    const auto vectors = [](int64_t positions) { return (positions + kCount - 1) / kCount; };
-    const int64_t outs = g.out_per_group;
-    const int64_t alone = vectors(columns) % 2;
-    const int64_t by_row = rows * (vectors(columns) * outs * (g.k / 2 + 3) + alone * outs * g.k / 8);
-    const int64_t flat = vectors((rows - 1) * pitch + columns) * outs * (g.k / 2 + 10);
-    const int64_t pieces = 2 * kCount % columns == 0 ? 2 * kCount / columns : 2 * kCount / columns + 2;
-    const int64_t gathered = vectors(rows * columns) * outs * (g.k / 2 + 3) +
-                             (vectors(rows * columns) + 1) / 2 * g.k * std::max<int64_t>(pieces, 2) * 3 / 2;
-    if (column_bands == 1 && outs > 4 && gathered < std::min(by_row, flat)) return kGathered;
-    return by_row <= flat ? kByRow : kFlat;
-  }
 
  private:
   // About equal blocks whose part of B fills most of the first-level cache; one where no second tile comes back to it.

@@ -7,6 +7,7 @@
 
 #include "kernels/conv.h"
 #include "kernels/isa/conv/axes.h"
+#include "kernels/isa/conv/work.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -18,12 +19,14 @@ enum class SumOrder : uint8_t {
   kDots,     // in several sums at once (gemm/dots.h)
   kOutputs,  // the channels of a tap, whose sum is added to the output
 };
+inline constexpr SumOrder kSumOrders[] = {SumOrder::kWeights, SumOrder::kTaps, SumOrder::kColumns, SumOrder::kDots,
+                                          SumOrder::kOutputs};
 
 // All functions are asked with x_last and y_last of the geometry's shape set as the operands will be.
 struct ConvMethod {
   std::string_view name;
-  bool (*fits)(const ConvGeometry& g, ComputeType type);  // whether it computes this convolution
-  bool (*pays)(const ConvGeometry& g, ComputeType type);  // whether it is quicker than the rows behind it
+  bool (*fits)(const ConvGeometry& g, ComputeType type);      // whether it computes this convolution
+  ConvWork (*work)(const ConvGeometry& g, ComputeType type);  // what it does for it
   SumOrder (*order)(const ConvGeometry& g);
   bool transposes;                  // it transposes operands that have channels first while it computes
   void (*prepare)(ConvPlan& plan);  // all of the plan but its shape, type and method
@@ -45,13 +48,6 @@ inline bool has_nhwc_operands(const ConvGeometry& g) {
   return g.shape.x_last && g.shape.y_last;
 }
 
-// Where products of copied windows are quicker, no other layout is worth a change.
-inline bool beats_im2col(const ConvGeometry& g, ComputeType type) {
-  return !kIm2col.pays(g, type);
-}
-inline bool always(const ConvGeometry&, ComputeType) {
-  return true;
-}
 template <SumOrder kOrder>
 SumOrder sums_in(const ConvGeometry&) {
   return kOrder;
@@ -61,6 +57,10 @@ SumOrder sums_in(const ConvGeometry&) {
 template <void (*kFloat)(ConvPlan&), void (*kDouble)(ConvPlan&)>
 void prepare_by_type(ConvPlan& plan) {
   plan.type == ComputeType::kF64 ? kDouble(plan) : kFloat(plan);
+}
+template <ConvWork (*kFloat)(const ConvGeometry&), ConvWork (*kDouble)(const ConvGeometry&)>
+ConvWork work_by_type(const ConvGeometry& g, ComputeType type) {
+  return type == ComputeType::kF64 ? kDouble(g) : kFloat(g);
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -6,8 +6,10 @@
 #include <cstdint>
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/gemm_work.h"
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/entry.h"
+#include "kernels/isa/gemm/walk.h"
 #include "kernels/isa/gemm_pack.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -72,13 +74,38 @@ void prepare_pointwise(ConvPlan& plan) {
   plan.run = run_pointwise<T>;
 }
 
+// Loads are partial sums and dot products; copies panels of the input; elements units of work.
+template <class T>
+ConvWork work(const ConvGeometry& g) {
+  const double groups = count(g.shape.batch * g.shape.groups);
+  const int64_t positions = g.out_channel(), filters = g.out_per_group;
+  ConvWork all;
+  if (positions <= kGemmDotColumns) {
+    all.loads = groups * dot_loads<T>(filters * positions, g.k);
+    all.elements = groups * count(positions * g.k);
+    all.begun = groups;
+    return all;
+  }
+  const int64_t columns = std::min(pointwise_columns<T>(g), positions), vectors = filters * vectors_of<T>(positions);
+  const double units = groups * count(parts_of(positions, columns));
+  const GemmWork<T> gemm(filters, columns, g.k);
+  all.products = units * gemm.products;
+  all.loads = groups * count(vectors * (parts_of(g.k, kBlockSteps) - 1));
+  if (filters >= kPackRows || g.shape.x_last) all.copies = groups * count(g.k * vectors_of<T>(positions));
+  all.elements = units * (1 + gemm.elements);
+  all.stores = groups * count(vectors);
+  all.begun = units * gemm.tiles;
+  return all;
+}
+
 }  // namespace
 
 constexpr ConvMethod kPointwise = {
     .name = "pointwise",
     .fits = [](const ConvGeometry& g, ComputeType) { return is_pointwise(g.shape) && !g.shape.y_last; },
-    .pays = beats_im2col,
-    .order = sums_in<SumOrder::kWeights>,
+    .work = work_by_type<work<float>, work<double>>,
+    .order =
+        [](const ConvGeometry& g) { return g.out_channel() > kGemmDotColumns ? SumOrder::kWeights : SumOrder::kDots; },
     .transposes = false,
     .prepare = prepare_by_type<prepare_pointwise<float>, prepare_pointwise<double>>,
 };

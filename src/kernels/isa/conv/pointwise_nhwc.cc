@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/isa/conv/epilogue.h"
+#include "kernels/isa/conv/gemm_work.h"
 #include "kernels/isa/conv/method.h"
 #include "kernels/isa/conv/pointwise.h"
 #include "kernels/isa/entry.h"
@@ -113,12 +114,25 @@ bool fits(const ConvGeometry& g, ComputeType type) {
   return (is_pointwise(g.shape) && g.shape.y_last) || (is_strided_pointwise(g) && has_nhwc_operands(g));
 }
 
-bool pays(const ConvGeometry& g, ComputeType type) {
-  if (!beats_im2col(g, type)) return false;
-#if defined(__AVX2__)
-  if (!has_nhwc_operands(g) && kDirect.fits(g, type) && kDirect.pays(g, type)) return false;
-#endif
-  return true;
+// Loads are partial sums; copies positions that are gathered; elements units of work.
+ConvWork work(const ConvGeometry& g, ComputeType) {
+  const PointwiseUnits parts(g);
+  const double groups = count(g.shape.batch * g.shape.groups);
+  const double units = groups * count(parts.row_parts * parts.column_parts);
+  const GemmWork<float> gemm(parts.rows, parts.columns, g.k);
+  const int64_t vectors = g.out_channel() * vectors_of<float>(g.out_per_group);
+  ConvWork all;
+  all.products = units * gemm.products;
+  all.loads = groups * count(vectors * (parts_of(g.k, kBlockSteps) - 1));
+  if (!is_pointwise(g.shape)) {
+    all.copies = groups * count(g.out_channel() * parts.column_parts * (vectors_of<float>(g.k) + 2));
+  } else if (!g.shape.x_last) {
+    all.copies = groups * count(vectors_of<float>(g.out_channel()) * parts.column_parts * g.k);
+  }
+  all.elements = units * (1 + gemm.elements);
+  all.stores = groups * count(vectors);
+  all.begun = units * gemm.tiles;
+  return all;
 }
 
 }  // namespace
@@ -126,7 +140,7 @@ bool pays(const ConvGeometry& g, ComputeType type) {
 constexpr ConvMethod kPointwiseNhwc = {
     .name = "pointwise-nhwc",
     .fits = fits,
-    .pays = pays,
+    .work = work,
     .order = sums_in<SumOrder::kWeights>,
     .transposes = false,
     .prepare = prepare_pointwise,
