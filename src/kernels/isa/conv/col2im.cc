@@ -16,6 +16,8 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
+// Output channels at once. Their products stay in the second-level cache until they are added, and fill eight of the
+// highest tiles.
 template <class T>
 int64_t transposed_channels(const ConvGeometry& g) {
   constexpr int64_t kProductBytes = 256 << 10, kMostRows = 8 * kMaxRows<T>;

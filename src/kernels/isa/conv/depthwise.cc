@@ -15,8 +15,8 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-inline constexpr int kDepthwiseSums = 8;
-inline constexpr int64_t kDepthwiseTaps = 64;  // at most
+inline constexpr int kDepthwiseSums = 8;       // keep the units for multiply-adds busy
+inline constexpr int64_t kDepthwiseTaps = 64;  // at most: their offsets are on the stack
 
 struct DepthwiseLayout {
   explicit DepthwiseLayout(const ConvGeometry& g)

@@ -17,7 +17,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-inline constexpr int64_t kMaskedTaps = 64;  // at most
+inline constexpr int64_t kMaskedTaps = 64;  // at most: their distances are on the stack
 inline constexpr int kMaskedSums = 8;       // vectors that share the load of a tap's weight
 
 template <class T>

@@ -64,7 +64,8 @@ class DepthwiseLastRows {
   static int64_t row_parts(const ConvGeometry& g) { return (g.height.out + kRows - 1) / kRows; }
   // Of wide images with few rows, so that threads find parts of one size.
   static int64_t channel_parts(const ConvGeometry& g) {
-    constexpr int64_t kUnits = 8, kFewestChannels = 64;
+    constexpr int64_t kUnits = 8,
+                      kFewestChannels = 64;  // parts for two threads to take in turns, of four vectors at least
     const int64_t rows = std::max<int64_t>(g.shape.batch * row_parts(g), 1);
     return std::clamp<int64_t>(g.shape.out_channels / kFewestChannels, 1, (kUnits + rows - 1) / rows);
   }

@@ -87,13 +87,13 @@ class ChannelAxis {
 struct ChannelsForm {
   int64_t lanes, panel_vectors;  // of a vector; of a panel, at most
   int64_t element_channels = 1;  // of the input in an element of the copy
-  int64_t most_positions = 512;  // of a band
+  int64_t most_positions = 512;  // of a band: sums of a panel of 64 channels take kSumsBytes
 };
 
 // Packed weights: per group panels of channels, the last one narrower, [tap][element of the input][channels]. They
 // depend on neither bands nor blocks.
 struct ChannelsLayout {
-  static constexpr int64_t kSumsBytes = 128 << 10;  // of one unit of work
+  static constexpr int64_t kSumsBytes = 128 << 10;  // of one unit of work; they stay in the second-level cache
   static constexpr int64_t kElementBytes = 4;
 
   ChannelsLayout(const ConvGeometry& g, const ChannelsForm& of)
@@ -142,7 +142,7 @@ struct ChannelsLayout {
 
  private:
   static constexpr int64_t kChunkChannels = 128;  // so that threads find parts of small planes
-  static constexpr int64_t kFewestColumns = 12;
+  static constexpr int64_t kFewestColumns = 12;   // two tiles
 
   // Positions a multiple of 1 KiB apart would share few lines of the first-level cache.
   void choose_stride() {

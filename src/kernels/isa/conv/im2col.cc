@@ -33,6 +33,7 @@ struct RowsLayout {
     // Copied rows may come from any image; rows in place are those of one image.
     images = source == kOneAxis ? g.shape.batch : 1;
     rows = source == kOneAxis ? positions : g.shape.batch * positions;
+    // Copied rows stay in the second-level cache; the most are several of the highest tiles, the fewest more than one.
     chunk = std::clamp<int64_t>((256 << 10) / (std::max<int64_t>(g.k, 1) * element), 16, 64);
     chunk = std::min(chunk, std::max<int64_t>(rows, 1));
     chunks = (rows + chunk - 1) / chunk;

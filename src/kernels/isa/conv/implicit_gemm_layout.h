@@ -15,7 +15,7 @@
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 inline constexpr int64_t kBandBytes = 256 << 10;  // a band stays in the second-level cache
-inline constexpr int64_t kStepsBytes = 36 << 10;  // of B in a block of steps
+inline constexpr int64_t kStepsBytes = 36 << 10;  // of B in a block of steps: most of a first-level cache of 48 KB
 inline constexpr int kMaxTileVectors = 8;
 
 // Vectors of the widest tile of so many rows.
@@ -110,7 +110,7 @@ struct ShiftLayout {
 
   // Two threads find parts of one size: an even number of bands of about equal height.
   void even_bands(const ConvGeometry& g) {
-    constexpr int64_t kWorthSharing = 1 << 19;  // multiply-adds
+    constexpr int64_t kWorthSharing = 1 << 19;  // multiply-adds: some 10 us, longer than waking a thread
     if (g.out_per_group * g.out_plane * g.k < kWorthSharing) return;
     const int64_t height = std::max<int64_t>(g.height.out, 1), bands = (height + rows - 1) / rows;
     const int64_t across = g.shape.batch * g.shape.groups * ((g.width.out + columns - 1) / columns);

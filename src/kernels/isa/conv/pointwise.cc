@@ -33,7 +33,8 @@ GemmPlan pointwise_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   return TREADLE_ISA_NAMESPACE::prepare_gemm(plan.type, s);
 }
 
-// Columns in a unit of work, so that two threads find parts of one size.
+// Columns in a unit of work, so that two threads find parts of one size. The most of 256 channels take as many bytes as
+// a band (kBandBytes) twice; fewer than two panels of 512 bits would leave tiles unfilled.
 template <class T>
 int64_t pointwise_columns(const ConvGeometry& g) {
   constexpr int64_t kMost = 512, kFewest = 64, kTogether = kPanelWidth<T>;
