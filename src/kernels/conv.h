@@ -58,8 +58,9 @@ using ConvTable = void (*)(const ConvPlan& plan, void* table);
 
 struct ConvPlan {
   ConvShape shape;
-  std::string_view method;   // name of the method
-  std::string_view packing;  // plans that agree in it, in channels, groups and kernel sizes pack weights alike
+  std::string_view method;  // name of the method
+  std::string_view
+      packing;  // plans that agree in it, in channels, groups, kernel sizes and kept taps pack weights alike
   ComputeType type = ComputeType::kF32;  // kF32 or kF64
   Clamp clamp{-__builtin_inff(), __builtin_inff()};
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
