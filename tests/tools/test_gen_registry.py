@@ -71,3 +71,37 @@ def test_a_wrong_registration_is_an_error(folders, text, complaint):
     assert done.returncode == 1
     assert complaint in done.stderr
     assert not out.exists()
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(registry LANGUAGES CXX)
+include("{registry}")
+add_library(core OBJECT)
+treadle_add_registry(core)
+"""
+
+
+def test_the_build_lists_operators_again_when_a_file_is_gone(tmp_path):
+    ops = tmp_path / "src" / "ops"
+    ops.mkdir(parents=True)
+    (tmp_path / "src" / "op").mkdir()
+    (tmp_path / "src" / "op" / "op_def.h").write_text("")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "gen_registry.py").symlink_to(SCRIPT)
+    registry = SCRIPT.parents[1] / "cmake" / "Registry.cmake"
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(registry=registry))
+    (ops / "add.cc").write_text('TREADLE_OP(Add, "") {\n}\n')
+    (ops / "sub.cc").write_text('TREADLE_OP(Sub, "") {\n}\n')
+    build = tmp_path / "build"
+    table = build / "generated" / "op_table.cc"
+
+    def list_operators() -> str:
+        subprocess.run(["ninja", "-C", build, table], check=True, capture_output=True)
+        return table.read_text()
+
+    subprocess.run(["cmake", "-G", "Ninja", "-S", tmp_path, "-B", build], check=True, capture_output=True)
+    assert "Sub" in list_operators()
+    (ops / "sub.cc").unlink()
+    assert "Sub" not in list_operators()
+    assert "Add" in table.read_text()
