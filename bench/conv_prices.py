@@ -17,6 +17,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).parents[1]
 PRICES = ROOT / "src" / "kernels" / "isa" / "conv" / "prices.h"
 PROGRAM = ROOT / "build" / "bin" / "treadle_conv_costs"
+SHAPES = ROOT / "bench" / "native" / "conv_costs" / "models.txt"
 FAR = 3  # a method that takes so many times the quickest one's time counts half as much: it is not to be chosen anyway
 
 
@@ -176,7 +177,7 @@ def bench_conv_prices(options) -> None:
     if options.times and options.times.exists():
         lines = options.times.read_text(encoding="utf-8").splitlines()
     else:
-        run = subprocess.run([PROGRAM], check=True, capture_output=True, text=True)
+        run = subprocess.run([PROGRAM, SHAPES], check=True, capture_output=True, text=True)
         lines = run.stdout.splitlines()
         if options.times:
             options.times.write_text(run.stdout, encoding="utf-8")

@@ -13,6 +13,7 @@ if(bench_sources)
 endif()
 
 # What bench/conv_prices.py fits prices to.
-add_executable(treadle_conv_costs "${PROJECT_SOURCE_DIR}/bench/native/conv_costs/main.cc")
+file(GLOB conv_costs_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/native/conv_costs/*.cc")
+add_executable(treadle_conv_costs ${conv_costs_sources})
 set_target_properties(treadle_conv_costs PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")
 target_link_libraries(treadle_conv_costs PRIVATE treadle_core)

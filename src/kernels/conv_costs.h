@@ -10,7 +10,7 @@
 
 namespace treadle::kernels {
 
-inline constexpr size_t kConvCounts = 7;  // kinds of work that a method counts: isa/conv/work.h
+inline constexpr size_t kConvCounts = 8;  // kinds of work that a method counts: isa/conv/work.h
 
 struct ConvCost {
   std::string_view method;

@@ -68,6 +68,8 @@ class DirectWork {
 
   template <class Places>
   void count_tiles(const Places& tile_places) {
+    work_.weights =
+        weight_reads<float>(groups_ * count(layout_.row_bands * layout_.column_bands), layout_.group_elements());
     const int64_t most = layout_.form.panel_vectors;
     for (int64_t phase = 0; phase < layout_.phases(); ++phase) {
       const PhaseTaps y = layout_.height.phase(phase / layout_.width.phases);

@@ -24,10 +24,11 @@ struct GemmWork {
     tiles = count(tiles_of<T>(rows) * parts_of(left, most));
     for (int64_t wide = most; left > 0; wide = wide == 3 ? 2 : wide / 2) {
       products += count(left / wide) * column_products<T>(steps, rows, wide, 1);
+      panels += count(left / wide);
       left %= wide;
     }
   }
-  double tiles = 0, products = 0, elements = 0;
+  double tiles = 0, panels = 0, products = 0, elements = 0;
 };
 
 // Products with so few columns are sums over vectors of steps, whose lanes are added up at the end (gemm/dots.h).

@@ -169,6 +169,7 @@ ConvWork work(const ConvGeometry& g) {
     all.products = chunks * gemm.products;
     all.begun += chunks * gemm.tiles;
     all.elements += chunks * gemm.elements;
+    all.weights = weight_reads<T>(chunks, g.k * g.out_per_group);
   }
   all.stores = rows * count(g.out_per_group);
   all.begun += rows;

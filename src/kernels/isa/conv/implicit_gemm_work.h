@@ -35,7 +35,7 @@ void count_copy(const ConvGeometry& g, double planes, int64_t row_bands, int64_t
   const double rows = planes * count(column_bands * (g.height.out + row_bands * g.height.largest_shift()));
   work.begun += rows;
   if (g.width.stride <= 2) {
-    work.copies += rows * count(vectors_of<T>(pitch));
+    work.copies += rows * count(vectors_of<T>(pitch * g.width.stride));
   } else {
     work.elements += rows * count(std::min(pitch, g.width.in / g.width.stride + 1));
   }
@@ -61,6 +61,7 @@ ConvWork shift_work(const ConvGeometry& g) {
     work.loads = all * row.vectors * count(filters * (blocks - 1));
     work.stores = all * row.vectors * count(filters);
     work.begun += all * row.tiles * count(tiles * blocks);
+    work.weights = weight_reads<T>(all * row.tiles, filters * g.k);
     work.elements += all * tail_elements<T>(g.k, filters, columns);
   } else if (kWalk == Layout::kFlat) {
     const int64_t positions = (rows - 1) * layout.pitch + layout.columns;
@@ -69,6 +70,7 @@ ConvWork shift_work(const ConvGeometry& g) {
     work.loads = bands * count(filters) * (count(rows * vectors_of<T>(layout.columns)) + band.tiles);
     work.stores = bands * band.vectors * count(filters);
     work.begun += bands * band.tiles * count(tiles);
+    work.weights = weight_reads<T>(bands * band.tiles, filters * g.k);
   } else {
     const int64_t positions = rows * layout.columns, pairs = parts_of(positions, kPair);
     const double even = kPair % layout.columns == 0 ? count(std::max<int64_t>(kPair / layout.columns, 2)) : 0;
@@ -77,6 +79,7 @@ ConvWork shift_work(const ConvGeometry& g) {
     work.loads = bands * pieces * count(g.k);
     work.stores = bands * count(vectors_of<T>(positions) * filters * (2 * blocks - 1));
     work.begun += bands * count(pairs * tiles * blocks);
+    work.weights = weight_reads<T>(bands * count(pairs), filters * g.k);
     work.elements += bands * tail_elements<T>(g.k, filters, positions);
   }
   return work;

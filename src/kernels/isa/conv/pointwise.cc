@@ -92,6 +92,7 @@ ConvWork work(const ConvGeometry& g) {
   const GemmWork<T> gemm(filters, columns, g.k);
   all.products = units * gemm.products;
   all.loads = groups * count(vectors * (parts_of(g.k, kBlockSteps) - 1));
+  all.weights = weight_reads<T>(units * gemm.panels, filters * g.k);
   if (filters >= kPackRows || g.shape.x_last) all.copies = groups * count(g.k * vectors_of<T>(positions));
   all.elements = units * (1 + gemm.elements);
   all.stores = groups * count(vectors);

@@ -130,6 +130,7 @@ ConvWork work(const ConvGeometry& g, ComputeType) {
   } else if (!g.shape.x_last) {
     all.copies = groups * count(vectors_of<float>(g.out_channel()) * parts.column_parts * g.k);
   }
+  all.weights = weight_reads<float>(groups * count(parts.row_parts), g.k * g.out_per_group);
   all.elements = units * (1 + gemm.elements);
   all.stores = groups * count(vectors);
   all.begun = units * gemm.tiles;

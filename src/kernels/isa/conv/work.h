@@ -15,12 +15,15 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 struct ConvWork {
   double products = 0;  // multiply-adds of vectors (tile_products)
   double loads = 0;     // vectors read besides: partial sums, pieces that are gathered
+  double weights = 0;   // vectors of weights read from beyond the first-level cache (weight_reads)
   double copies = 0;    // vectors copied, packed or transposed
   double elements = 0;  // elements or addresses handled one at a time
   double stores = 0;    // vectors of results
   double begun = 0;     // tiles, rows and runs of steps that are begun
 
-  std::array<double, kConvCounts> counts() const { return {products, loads, copies, elements, stores, begun, 1}; }
+  std::array<double, kConvCounts> counts() const {
+    return {products, loads, weights, copies, elements, stores, begun, 1};
+  }
 };
 
 inline double count(int64_t n) {
@@ -52,6 +55,14 @@ double column_products(int64_t steps, int64_t rows, int64_t vectors, int64_t rea
   const int64_t tiles = tiles_of<T>(rows), low = rows / tiles, higher = rows % tiles;
   return count(tiles - higher) * tile_products(steps, low, vectors, reads) +
          count(higher) * tile_products(steps, low + 1, vectors, reads);
+}
+
+// Vectors of `elements` weights that each of `sweeps` over them reads, unless all stay in the first-level cache.
+template <class T>
+double weight_reads(double sweeps, int64_t elements) {
+  constexpr int64_t kNearBytes = 24 << 10;  // of 32 KB or 48 KB
+  if (elements * static_cast<int64_t>(sizeof(T)) <= kNearBytes) return 0;
+  return sweeps * count(vectors_of<T>(elements));
 }
 
 // Elements that tiles down `rows` rows read one at a time, because their last vector of columns is not full: where
