@@ -65,11 +65,8 @@ inline constexpr double kProductFlopsPerNs = 100;  // of a large product on one 
 
 // --- Images with their channels last (opt/channels_last.cc)
 
-// Per element: that a Transpose moves to or from the last axis; that a convolution transposes while it reads or stores,
-// in cache; that a 1x1 kernel packs. And per element and tap of a depthwise convolution's results: the extra cost of
-// lanes that hold positions (`bench.py networks`, `treadle profile` of its models).
-inline constexpr double kTransposedElementNs = 0.35, kNchwCopyElementNs = 0.15, kPackedElementNs = 0.08;
-inline constexpr double kDepthwiseTapNs = 0.012;
+// Per element that a Transpose moves to or from the last axis (`bench.py networks`, `treadle profile` of its models).
+inline constexpr double kTransposedElementNs = 0.35;
 
 // --- Strips of iterations
 

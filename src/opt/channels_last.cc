@@ -236,21 +236,22 @@ class Layout {
     const auto shape = sizes(node.attributes, *image(node.inputs[0]), w->constant.dims(), y);
     if (!shape.ok()) return {};
     const kernels::ConvLayouts layouts = kernels::conv_layouts(ComputeType::kF32, shape.value());
-    const double read = elements(node.inputs[0]), stored = elements(node.outputs[0]);
     if (layouts.x && !layouts.apart) {
-      const int side = cut_.node();
-      const int64_t taps = w->constant.element_count() / shape.value().out_channels;
-      const bool is_depthwise = shape.value().groups == shape.value().in_channels;
-      cut_.price(side, Cut::kSink,
-                 is_depthwise ? costs::kDepthwiseTapNs * static_cast<double>(taps) * stored
-                              : costs::kPackedElementNs * (read + stored));
+      const int side = side_of(layouts.nchw_ns, layouts.both_ns);
       return {side, side};
     }
-    const double transposed = layouts.in_lanes ? costs::kPackedElementNs : costs::kNchwCopyElementNs;
     Sides sides;
-    if (layouts.x) cut_.price(sides.x = cut_.node(), Cut::kSink, transposed * read);
-    if (layouts.y) cut_.price(sides.y = cut_.node(), Cut::kSink, transposed * stored);
+    if (layouts.x) sides.x = side_of(layouts.nchw_ns, layouts.x_ns);
+    if (layouts.y) sides.y = side_of(layouts.nchw_ns, layouts.y_ns);
     return sides;
+  }
+
+  // A node of the cut that costs `nchw_ns` with channels second and `nhwc_ns` with channels last.
+  int side_of(double nchw_ns, double nhwc_ns) {
+    const int side = cut_.node();
+    cut_.price(side, Cut::kSink, std::max(nchw_ns - nhwc_ns, 0.0));
+    cut_.price(Cut::kSource, side, std::max(nhwc_ns - nchw_ns, 0.0));
+    return side;
   }
 
   // Prices one Transpose for all readers that are on the other side of the cut than the maker of the value.

@@ -236,6 +236,32 @@ TEST_P(ConvMethodsTest, CostsFollowTheWork) {
   }
 }
 
+// The layout of a model follows from these costs (opt/channels_last.cc).
+TEST_P(ConvMethodsTest, LayoutsCostWhatTheirMethodsDo) {
+  int compared = 0;
+  for (int round = 0; round < 300; ++round) {
+    ConvShape s = random_shape(round % 4 == 3);
+    if (product(s.output, s.axes) == 0) continue;
+    const ConvLayouts layouts = conv_layouts(ComputeType::kF32, s);
+    const auto cost_of_choice = [&](bool x_last, bool y_last) {
+      s.x_last = x_last, s.y_last = y_last;
+      const ConvPlan plan = prepare_conv(ComputeType::kF32, s);
+      for (const ConvCost& cost : conv_costs(ComputeType::kF32, plan.shape)) {
+        if (cost.method == plan.method) return cost.ns;
+      }
+      return -1.0;
+    };
+    if (layouts.x && layouts.y) {
+      EXPECT_EQ(layouts.nchw_ns, cost_of_choice(false, false)) << describe(s);
+      EXPECT_EQ(layouts.both_ns, cost_of_choice(true, true)) << describe(s);
+      ++compared;
+    }
+    if (layouts.x && layouts.apart) EXPECT_EQ(layouts.x_ns, cost_of_choice(true, false)) << describe(s);
+    if (layouts.y && layouts.apart) EXPECT_EQ(layouts.y_ns, cost_of_choice(false, true)) << describe(s);
+  }
+  EXPECT_GE(compared, 30);
+}
+
 TEST_P(ConvMethodsTest, TheCheapestIsChosen) {
   int different = 0;
   for (int round = 0; round < 300; ++round) {

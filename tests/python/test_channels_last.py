@@ -128,3 +128,21 @@ def test_chains_of_random_shapes(seed):
     x.flat[:: x.size // 3] = np.nan
     for a, b in zip(run(model, x), run(model, x, passes_off="lay-channels-last"), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_layout_is_taken_only_if_its_methods_cost_less():
+    # A convolution of one channel fits the methods for channels last. They are slow here: a vector holds one channel.
+    rng = np.random.default_rng(3)
+    nodes, weights, name = [], [], "x"
+    for i in range(3):
+        weights.append(numpy_helper.from_array(rng.standard_normal((1, 1, 1, 256)).astype(F), f"w{i}"))
+        nodes.append(helper.make_node("Conv", [name, f"w{i}"], [f"v{i}"], strides=[1, 2]))
+        name = f"v{i}"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 1, 8000])
+    y = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "long", [x], [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feeds = {"x": rng.standard_normal((1, 1, 1, 8000)).astype(F)}
+    session = treadle.InferenceSession(model.SerializeToString())
+    methods = {row["method"] for row in session.explain(feeds, json=True)["methods"]}
+    assert methods and not any("nhwc" in method for method in methods)

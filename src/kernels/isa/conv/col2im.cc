@@ -197,7 +197,6 @@ constexpr ConvMethod kCol2im = {
     .fits = [](const ConvGeometry& g, ComputeType) { return g.shape.transposed && has_nchw_operands(g); },
     .work = work_by_type<work<float>, work<double>>,
     .order = sums_in<SumOrder::kOutputs>,
-    .transposes = false,
     .prepare = prepare_by_type<prepare_transposed<float>, prepare_transposed<double>>,
 };
 

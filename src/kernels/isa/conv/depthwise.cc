@@ -193,7 +193,6 @@ constexpr ConvMethod kDepthwise = {
         },
     .work = work_by_type<depthwise_work<float>, depthwise_work<double>>,
     .order = sums_in<SumOrder::kWeights>,
-    .transposes = false,
     .prepare = prepare_by_type<prepare_depthwise<float>, prepare_depthwise<double>>,
 };
 

@@ -165,7 +165,6 @@ constexpr ConvMethod kDepthwiseMasked = {
     .fits = fits,
     .work = work_by_type<work<float>, work<double>>,
     .order = sums_in<SumOrder::kWeights>,
-    .transposes = false,
     .prepare = prepare_by_type<prepare_masked<float>, prepare_masked<double>>,
 };
 

@@ -168,7 +168,6 @@ constexpr ConvMethod kDepthwiseNhwc = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kWeights>,
-    .transposes = false,
     .prepare = prepare_depthwise_last,
 };
 

@@ -246,7 +246,6 @@ constexpr ConvMethod kDepthwiseNhwcRows = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kColumns>,
-    .transposes = false,
     .prepare = prepare_depthwise_last_rows,
 };
 

@@ -74,7 +74,6 @@ constexpr ConvMethod kDepthwiseRows = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kColumns>,
-    .transposes = false,
     .prepare = prepare_depthwise_rows,
 };
 

@@ -314,7 +314,6 @@ constexpr ConvMethod kDirect = {
     .fits = fits,
     .work = work,
     .order = [](const ConvGeometry& g) { return g.taps == 1 ? SumOrder::kWeights : SumOrder::kTaps; },
-    .transposes = true,
     .prepare = prepare_channels,
 };
 

@@ -190,7 +190,6 @@ constexpr ConvMethod kIm2col = {
     .work = work_by_type<work<float>, work<double>>,
     .order =
         [](const ConvGeometry& g) { return g.out_per_group > kGemmDotColumns ? SumOrder::kWeights : SumOrder::kDots; },
-    .transposes = false,
     .prepare = prepare_by_type<prepare_rows<float>, prepare_rows<double>>,
 };
 

@@ -40,7 +40,6 @@ constexpr ConvMethod walk(std::string_view name, bool (*fits)(const ConvGeometry
           .fits = fits,
           .work = work_by_type<shift_work<float, kWalk>, shift_work<double, kWalk>>,
           .order = sums_in<SumOrder::kWeights>,
-          .transposes = false,
           .prepare = prepare<kWalk>};
 }
 

@@ -28,7 +28,6 @@ struct ConvMethod {
   bool (*fits)(const ConvGeometry& g, ComputeType type);      // whether it computes this convolution
   ConvWork (*work)(const ConvGeometry& g, ComputeType type);  // what it does for it
   SumOrder (*order)(const ConvGeometry& g);
-  bool transposes;                  // it transposes operands that have channels first while it computes
   void (*prepare)(ConvPlan& plan);  // all of the plan but its shape, type and method
 };
 

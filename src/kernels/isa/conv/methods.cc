@@ -58,33 +58,35 @@ Choice cheapest(const ConvShape& shape, ComputeType type, SumOrder order) {
       [&](const ConvMethod* m) { return priced(m->name, m->work(g, type)); });
 }
 
-const ConvMethod* named(const ConvShape& shape, ComputeType type, std::string_view wanted) {
+Choice named(const ConvShape& shape, ComputeType type, std::string_view wanted) {
   const ConvGeometry g(shape);
-  return find_named<ConvMethod>(kMethods, wanted, [&](const ConvMethod* m) { return m->fits(g, type); });
+  const auto fits = [&](const ConvMethod* m) { return m->fits(g, type); };
+  const ConvMethod* const found = find_named<ConvMethod>(kMethods, wanted, fits);
+  return found == nullptr ? Choice() : Choice{found, priced(found->name, found->work(g, type))};
 }
 
 // The method with channels first. Its order of sums is that of all layouts, which give the same bits, and the layout is
 // not decided yet: so an order counts by what it takes with channels first and in the better of both layouts.
-const ConvMethod* nchw_method(const ConvShape& given, ComputeType type, std::string_view wanted) {
+Choice nchw_method(const ConvShape& given, ComputeType type, std::string_view wanted) {
   const ConvShape plain = with_layout(given, false, false), last = with_layout(given, true, true);
-  if (const ConvMethod* const method = named(plain, type, wanted)) return method;
+  if (const Choice choice = named(plain, type, wanted); choice.method != nullptr) return choice;
   Choice best;
+  double least = best.ns;
   for (const SumOrder order : kSumOrders) {
     const Choice nchw = cheapest(plain, type, order);
     if (nchw.method == nullptr) continue;
     const double ns = nchw.ns + std::min(nchw.ns, cheapest(last, type, order).ns);
-    if (ns < best.ns) best = {nchw.method, ns};
+    if (ns < least) best = nchw, least = ns;
   }
-  return best.method;
+  return best;
 }
 
-// Null: none computes it in these layouts with the bits that `nchw` gives it with channels first.
-const ConvMethod* method_beside(const ConvMethod& nchw, const ConvShape& shape, ComputeType type,
-                                std::string_view wanted) {
-  if (!shape.x_last && !shape.y_last) return &nchw;
-  if (const ConvMethod* const method = named(shape, type, wanted)) return method;
+// No method: none computes it in these layouts with the bits that `nchw` gives it with channels first.
+Choice method_beside(const Choice& nchw, const ConvShape& shape, ComputeType type, std::string_view wanted) {
+  if (!shape.x_last && !shape.y_last) return nchw;
+  if (const Choice choice = named(shape, type, wanted); choice.method != nullptr) return choice;
   const ConvShape plain = with_layout(shape, false, false);
-  return cheapest(shape, type, nchw.order(ConvGeometry(plain))).method;
+  return cheapest(shape, type, nchw.method->order(ConvGeometry(plain)));
 }
 
 }  // namespace
@@ -97,13 +99,20 @@ ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_v
   if (type != ComputeType::kF32) return {};
   const ConvGeometry g(shape);
   if (g.in_channel() == 0 || g.out_channel() == 0 || shape.batch == 0) return {};
-  const ConvMethod& nchw = *nchw_method(shape, type, wanted);
-  const auto takes = [&](bool x_last, bool y_last) {
-    return method_beside(nchw, with_layout(shape, x_last, y_last), type, wanted) != nullptr;
+  const Choice nchw = nchw_method(shape, type, wanted);
+  const auto beside = [&](bool x_last, bool y_last) {
+    return method_beside(nchw, with_layout(shape, x_last, y_last), type, wanted);
   };
-  const bool both = takes(true, true), x = takes(true, false), y = takes(false, true);
-  if (!both && !x && !y) return {};
-  return {.x = x || both, .y = y || both, .apart = x == (x || both) && y == (y || both), .in_lanes = !nchw.transposes};
+  const Choice both = beside(true, true), x = beside(true, false), y = beside(false, true);
+  const auto takes = [](const Choice& choice) { return choice.method != nullptr; };
+  const bool x_last = takes(x) || takes(both), y_last = takes(y) || takes(both);
+  return {.x = x_last,
+          .y = y_last,
+          .apart = x_last == takes(x) && y_last == takes(y),
+          .nchw_ns = nchw.ns,
+          .x_ns = x.ns,
+          .y_ns = y.ns,
+          .both_ns = both.ns};
 }
 
 std::vector<ConvCost> conv_costs(ComputeType type, const ConvShape& shape) {
@@ -121,7 +130,7 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& shape, std::string_view
   ConvPlan plan;
   plan.shape = shape;
   plan.type = type;
-  const ConvMethod* const method = method_beside(*nchw_method(shape, type, wanted), shape, type, wanted);
+  const ConvMethod* const method = method_beside(nchw_method(shape, type, wanted), shape, type, wanted).method;
   TREADLE_ASSERT(method != nullptr);
   plan.method = plan.packing = method->name;
   method->prepare(plan);

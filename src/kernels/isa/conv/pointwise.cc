@@ -108,7 +108,6 @@ constexpr ConvMethod kPointwise = {
     .work = work_by_type<work<float>, work<double>>,
     .order =
         [](const ConvGeometry& g) { return g.out_channel() > kGemmDotColumns ? SumOrder::kWeights : SumOrder::kDots; },
-    .transposes = false,
     .prepare = prepare_by_type<prepare_pointwise<float>, prepare_pointwise<double>>,
 };
 

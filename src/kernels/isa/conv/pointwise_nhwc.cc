@@ -144,7 +144,6 @@ constexpr ConvMethod kPointwiseNhwc = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kWeights>,
-    .transposes = false,
     .prepare = prepare_pointwise,
 };
 
