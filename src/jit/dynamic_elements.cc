@@ -6,7 +6,7 @@
 
 namespace treadle::jit {
 
-void LoopWriter::DynamicShapeWriter::make_places(Block* otherwise) {
+void LoopWriter::DynamicShapeWriter::allocate_results(Block* otherwise) {
   std::vector<plan::NativeValue> wanted;
   std::vector<uint32_t> slots;
   Values sizes;
@@ -43,8 +43,8 @@ void LoopWriter::DynamicShapeWriter::find_data(uint32_t s) {
   Tensor& to = tensors_.at(s);
   const Tensor& from = input(to.pc, 0);
   llvm::Type* const scalar = element_ir_type(b.getContext(), to.type);
-  const auto moved = [&](Value* data, Value* turns, Value* stride) {
-    return b.CreateGEP(scalar, data, b.CreateMul(turns, stride));
+  const auto moved = [&](Value* data, Value* repeats, Value* stride) {
+    return b.CreateGEP(scalar, data, b.CreateMul(repeats, stride));
   };
   to.data = from.data;
   switch (to.code->rule) {
@@ -115,8 +115,8 @@ void LoopWriter::DynamicShapeWriter::along_row(Value* n, const std::function<voi
   b.CreateCondBr(b.CreateICmpSGE(n, number(lanes)), vectors, few);
   b.SetInsertPoint(vectors);
   Value* const last = b.CreateSub(n, number(lanes));
-  Value* const turns = b.CreateUDiv(b.CreateAdd(n, number(lanes - 1)), number(lanes));
-  w_.count_up_to(turns, [&](Value* i) {
+  Value* const repeats = b.CreateUDiv(b.CreateAdd(n, number(lanes - 1)), number(lanes));
+  w_.count_up_to(repeats, [&](Value* i) {
     Value* const first = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b.CreateMul(i, number(lanes)), last);
     fn(first, lanes);
   });

@@ -188,7 +188,7 @@ void LoopWriter::DynamicShapeWriter::write() {
   Block* const fits = Block::Create(b.getContext(), "fits", w_.function_, w_.exit_);
   b.CreateCondBr(sizes_.fits(), fits, elsewhere);
   b.SetInsertPoint(fits);
-  make_places(elsewhere);
+  allocate_results(elsewhere);
   for (const uint32_t s : order_) {
     Tensor& made = tensors_.at(s);
     if (made.is_joined || (!made.is_placed && !is_part(*made.code))) continue;

@@ -100,14 +100,14 @@ class LoopWriter::DynamicShapeWriter {
   void size_split(Tensor& to, uint32_t pc);
   void size_range(Tensor& to, uint32_t pc);
   bool same_sizes(const Tensor& a, const Tensor& b) const;
-  void know(Tensor& of, uint32_t s);
+  void check_planned(Tensor& of, uint32_t s);
   Value* count_of(const Tensor& of) const;
-  Value* listed(uint32_t pc, size_t i, size_t at);
+  Value* element_of_list(uint32_t pc, size_t i, size_t at);
   size_t uses_of(uint32_t s) const;
   Values row_major(const Values& sizes) const;
 
   // --- elements
-  void make_places(Block* otherwise);
+  void allocate_results(Block* otherwise);
   void find_data(uint32_t s);
   void compute(uint32_t s);
   Tensor place_of(const Tensor& of) const;

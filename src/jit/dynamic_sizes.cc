@@ -32,7 +32,7 @@ bool LoopWriter::DynamicShapeWriter::same_sizes(const Tensor& a, const Tensor& b
 }
 
 // Sizes that the plan knows are what they have to be.
-void LoopWriter::DynamicShapeWriter::know(Tensor& of, uint32_t s) {
+void LoopWriter::DynamicShapeWriter::check_planned(Tensor& of, uint32_t s) {
   const Shape& planned = w_.p_.slots[s].type.shape;
   for (size_t d = 0; d < planned.size(); ++d) {
     if (!planned[d].is_known()) continue;
@@ -51,7 +51,7 @@ void LoopWriter::DynamicShapeWriter::add_planned(uint32_t name, uint32_t s, cons
 }
 
 // Number `at` of the planned list that is input i.
-LoopWriter::Value* LoopWriter::DynamicShapeWriter::listed(uint32_t pc, size_t i, size_t at) {
+LoopWriter::Value* LoopWriter::DynamicShapeWriter::element_of_list(uint32_t pc, size_t i, size_t at) {
   const plan::Slot& slot = w_.p_.slots[node(pc).inputs[i]];
   if (slot.storage == plan::Storage::kConstant && slot.constant.byte_size() <= plan::kMaxLiteralBytes) {
     const bool is_wide = slot.type.element == ElementType::kInt64;
@@ -71,7 +71,7 @@ size_t LoopWriter::DynamicShapeWriter::uses_of(uint32_t s) const {
 }
 
 void LoopWriter::DynamicShapeWriter::read_sizes(Block* otherwise) {
-  std::vector<plan::NativeValue> asked;
+  std::vector<plan::NativeValue> requested;
   size_t count = 0;
   for (const auto& [planned, name] : planned_) add_planned(name, planned.first, planned.second);
   for (uint32_t pc = first_; pc < end_; ++pc) {
@@ -80,17 +80,17 @@ void LoopWriter::DynamicShapeWriter::read_sizes(Block* otherwise) {
       const uint32_t s = inputs[i];
       if (s == kNoSlot || tensors_.contains(s)) continue;
       const auto rank = static_cast<uint32_t>(w_.p_.slots[s].type.shape.size());
-      asked.push_back({pc, static_cast<uint32_t>(i), rank, i == 0 && code(pc).appends && uses_of(s) == 1});
+      requested.push_back({pc, static_cast<uint32_t>(i), rank, i == 0 && code(pc).appends && uses_of(s) == 1});
       read_.push_back(s);
       count += rank;
       tensors_[s].type = w_.p_.slots[s].type.element;
     }
   }
-  if (asked.empty()) return;
+  if (requested.empty()) return;
   Value* sizes = w_.stack(std::max<size_t>(count, 1) * sizeof(int64_t));
   w_.branch_unless_zero(
-      w_.call_host(offsetof(plan::NativeHost, sizes), {w_.context_, w_.constant_values(asked),
-                                                       w_.b_.getInt32(static_cast<uint32_t>(asked.size())), sizes}),
+      w_.call_host(offsetof(plan::NativeHost, sizes), {w_.context_, w_.constant_values(requested),
+                                                       w_.b_.getInt32(static_cast<uint32_t>(requested.size())), sizes}),
       otherwise);
   int64_t at = 0;
   for (const uint32_t s : read_) {
@@ -98,7 +98,7 @@ void LoopWriter::DynamicShapeWriter::read_sizes(Block* otherwise) {
     for (size_t d = 0; d < w_.p_.slots[s].type.shape.size(); ++d, ++at) {
       of.sizes.push_back(w_.b_.CreateLoad(w_.b_.getInt64Ty(), w_.offset(sizes, at * int64_t{sizeof(int64_t)})));
     }
-    know(of, s);
+    check_planned(of, s);
     of.strides = row_major(of.sizes);
   }
 }
@@ -129,7 +129,8 @@ void LoopWriter::DynamicShapeWriter::size_slice(Tensor& to, uint32_t pc) {
   to.begins.resize(to.sizes.size());
   for (size_t i = 0; i < does.axes.size(); ++i) {
     const auto axis = static_cast<size_t>(does.axes[i]);
-    const auto part = size_rules::slice(sizes_, to.sizes[axis], listed(pc, 1, i), listed(pc, 2, i), does.steps[i]);
+    const auto part =
+        size_rules::slice(sizes_, to.sizes[axis], element_of_list(pc, 1, i), element_of_list(pc, 2, i), does.steps[i]);
     to.begins[axis] = part.start;
     to.sizes[axis] = part.count;
   }
@@ -137,7 +138,7 @@ void LoopWriter::DynamicShapeWriter::size_slice(Tensor& to, uint32_t pc) {
 
 void LoopWriter::DynamicShapeWriter::size_reshape(Tensor& to, uint32_t pc) {
   const size_t rank = w_.p_.slots[node(pc).outputs[0]].type.shape.size();
-  for (size_t d = 0; d < rank; ++d) to.sizes.push_back(listed(pc, 1, d));
+  for (size_t d = 0; d < rank; ++d) to.sizes.push_back(element_of_list(pc, 1, d));
   size_rules::reshape(sizes_, &input(pc, 0).sizes, false, to.sizes);
 }
 
@@ -169,7 +170,7 @@ void LoopWriter::DynamicShapeWriter::size_range(Tensor& to, uint32_t pc) {
   constexpr int64_t kLargest = int64_t{1} << 40;  // so that no sum of them overflows
   Value* numbers[3];
   for (size_t i = 0; i < 3; ++i) {
-    numbers[i] = listed(pc, i, 0);
+    numbers[i] = element_of_list(pc, i, 0);
     sizes_.check(sizes_.is_at_least(numbers[i], -kLargest));
     sizes_.check(sizes_.negated(sizes_.is_at_least(numbers[i], kLargest)));
   }
@@ -210,7 +211,7 @@ void LoopWriter::DynamicShapeWriter::find_sizes(uint32_t pc) {
   for (const uint32_t s : node(pc).outputs) {
     Tensor& to = tensors_.at(s);
     size_by_rule(to, pc);
-    know(to, s);
+    check_planned(to, s);
   }
 }
 

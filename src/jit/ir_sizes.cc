@@ -8,7 +8,7 @@ bool IrSizes::is_number(const llvm::Value* v, int64_t n) {
 }
 
 IrSizes::Size IrSizes::representative(Size size) const {
-  for (auto it = agreed_.find(size); it != agreed_.end(); it = agreed_.find(size)) size = it->second;
+  for (auto it = unified_.find(size); it != unified_.end(); it = unified_.find(size)) size = it->second;
   return size;
 }
 
@@ -38,11 +38,11 @@ std::pair<IrSizes::Size, IrSizes::Size> IrSizes::counts(const List& in, const Li
   return {count(in), count(others)};
 }
 
-void IrSizes::agree(Size a, Size b) {
+void IrSizes::unify(Size a, Size b) {
   Size x = representative(a), y = representative(b);
   if (x == y) return;
   check(equal(a, b));
-  agreed_[y] = x;
+  unified_[y] = x;
 }
 
 }  // namespace treadle::jit

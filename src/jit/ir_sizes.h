@@ -58,7 +58,7 @@ class IrSizes {
   }
   template <class Message>
   bool share(Size& a, Size b, const Message&) {
-    return agree(a, b), true;
+    return unify(a, b), true;
   }
   template <class Message>
   bool append(Size& to, Size more, const Message&) {
@@ -73,11 +73,11 @@ class IrSizes {
   static constexpr int64_t kLargest = 1 << 16;  // as DynamicCall::kMostBytes
 
   bool is_always(Truth truth) const { return truth == b_.getTrue(); }
-  void agree(Size a, Size b);
+  void unify(Size a, Size b);
 
   llvm::IRBuilder<>& b_;
   Truth fits_;
-  llvm::DenseMap<Size, Size> agreed_;
+  llvm::DenseMap<Size, Size> unified_;
 };
 
 }  // namespace treadle::jit

@@ -174,7 +174,7 @@ Lanes LaneMaths::chain(ElementwiseOp op, ElementType type, const Lanes& from, co
   return kernels::sum_order::take_elements(rows, i, total), total;
 }
 
-bool LaneMaths::knows(const plan::ReductionCode& code) {
+bool LaneMaths::supports(const plan::ReductionCode& code) {
   if (code.columns && !code.reduced.empty() && code.reduced.back() > kLongestChain) return false;
   switch (code.op) {
     case ReduceOp::kLogSum:
@@ -253,7 +253,7 @@ Lanes LaneMaths::finish(const plan::ReductionCode& code, ElementType type, Lanes
 
 // --- extremes --------------------------------------------------------------------------------------------------------
 
-bool LaneMaths::knows(const plan::ArgReductionCode& code) {
+bool LaneMaths::supports(const plan::ArgReductionCode& code) {
   return code.type != ElementType::kBool && code.n <= kLongestChain;
 }
 
@@ -322,7 +322,7 @@ LaneMaths::Extreme LaneMaths::knock_out(Extreme rows, int64_t count, const Conte
 
 // --- products --------------------------------------------------------------------------------------------------------
 
-bool LaneMaths::knows(const plan::ProductCode& code) {
+bool LaneMaths::supports(const plan::ProductCode& code) {
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
   constexpr int64_t kMostSteps = 2048;  // element by element

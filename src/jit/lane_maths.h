@@ -41,9 +41,9 @@ class LaneMaths {
   // The kernel's last step of a product: alpha * sum + beta * bias. `bias`: one element for each sum, or null.
   Lanes with_bias(const plan::ProductCode& code, Lanes sum, const Lanes* bias) const;
 
-  static bool knows(const plan::ReductionCode& code);
-  static bool knows(const plan::ArgReductionCode& code);
-  static bool knows(const plan::ProductCode& code);
+  static bool supports(const plan::ReductionCode& code);
+  static bool supports(const plan::ArgReductionCode& code);
+  static bool supports(const plan::ProductCode& code);
 
   static constexpr int64_t kLongestChain = 64;  // the longest chain that is written out
 

@@ -121,7 +121,7 @@ class Survey {
     }
     if (!request_.elementwise(pc) || request_.elementwise(pc)->count < 1) return false;
     const ElementwiseCode& code = *request_.elementwise(pc);
-    if (!std::all_of(code.steps.begin(), code.steps.end(), knows_step)) return false;
+    if (!std::all_of(code.steps.begin(), code.steps.end(), supports_step)) return false;
     if (!code.reductions.empty()) return one_thread(code.count) && nest_of_lines(code);
     return chunks_.is_short(code.count) || (one_thread(code.count) && common_nest(code));
   }
@@ -138,7 +138,7 @@ class Survey {
     return element_count_unchecked(std::span<const int64_t>(dims.data(), dims.size()));
   }
   bool writes(const plan::ReductionCode& code) const {
-    if (!LaneMaths::knows(code)) return false;
+    if (!LaneMaths::supports(code)) return false;
     const int64_t outputs = product_of(code.kept), n = product_of(code.reduced);
     if (chunks_.is_short(outputs * n)) return true;
     const int64_t inner = code.columns ? code.kept.back() : 1;
@@ -146,14 +146,14 @@ class Survey {
            writes_lines(outputs / inner, n, inner);
   }
   bool writes(const plan::ArgReductionCode& code) const {
-    return LaneMaths::knows(code) && writes_lines(code.outer, code.n, code.inner);
+    return LaneMaths::supports(code) && writes_lines(code.outer, code.n, code.inner);
   }
   bool writes(const plan::GatherCode& code) const { return gathers(code); }
   bool writes(const plan::ProductCode& code) const {
     return multiplies_rows(code, request_, chunks_, p_.threads) || fits_vectors(code);
   }
   bool fits_vectors(const plan::ProductCode& code) const {
-    return LaneMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
+    return LaneMaths::supports(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
            chunks_.is_short(code.c_count) && chunks_.is_short(code.bias_count);
   }
   bool writes(const plan::MoveCode& code) const {

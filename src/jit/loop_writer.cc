@@ -45,17 +45,17 @@ void LoopWriter::write() {
   units_ = variable(b_.getInt64Ty(), "units");
   total_iterations_ = variable(b_.getInt64Ty(), "total_iterations");
   refresh();
-  open_places();
+  open_variables();
   if (layout_.inline_loop[request_.loop]) open_counters();
-  if (runs_in_blocks(request_.loop)) {
-    write_blocks(request_.loop);
+  if (runs_in_strips(request_.loop)) {
+    write_strips(request_.loop);
     b_.CreateBr(exit_);
   } else {
     write_body();
   }
 
   b_.SetInsertPoint(exit_);
-  close_places();
+  close_variables();
   publish();
   b_.CreateRet(b_.getInt32(0));
 }
@@ -128,9 +128,9 @@ LoopWriter::Value* LoopWriter::stack(size_t bytes) {
   return memory;
 }
 
-// --- places ----------------------------------------------------------------------------------------------------------
+// --- variables -------------------------------------------------------------------------------------------------------
 
-void LoopWriter::open_places() {
+void LoopWriter::open_variables() {
   for (uint32_t s = 1; s < layout_.locations.size(); ++s) {
     const Location& place = layout_.locations[s];
     if (place.kind == LocationKind::kPointer) {
@@ -152,7 +152,7 @@ void LoopWriter::open_places() {
 }
 
 // Stores states and pointers where the interpreter looks for them.
-void LoopWriter::close_places() {
+void LoopWriter::close_variables() {
   for (const auto& [s, variable] : pointers_) {
     if (layout_.locations[s].moves) b_.CreateStore(get(variable), slot_address(s));
   }
@@ -341,7 +341,7 @@ void LoopWriter::go_to(Block* block) {
 // the engine runs a sequence of instructions.
 uint32_t LoopWriter::last_written_with(uint32_t pc) const {
   const Instruction& in = p_.code[pc];
-  if (in.code == OpCode::kLoopBegin && runs_in_blocks(in.index)) return p_.loops[in.index].last - 1;
+  if (in.code == OpCode::kLoopBegin && runs_in_strips(in.index)) return p_.loops[in.index].last - 1;
   const auto by_engine = [&](uint32_t at) {
     return plan::is_dynamic(p_.code[at].code) || p_.code[at].code == OpCode::kMove;
   };

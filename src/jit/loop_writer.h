@@ -38,9 +38,9 @@ class LoopWriter final : private StepHost {
   // The variables whose values are known in the current basic block.
   llvm::DenseMap<const llvm::AllocaInst*, Value*>& known();
 
-  // --- places
-  void open_places();
-  void close_places();
+  // --- variables
+  void open_variables();
+  void close_variables();
   Value* pointer(uint32_t s);
   void set_pointer(uint32_t s, Value* to);
   Value* offset(Value* pointer, int64_t bytes) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), pointer, bytes); }
@@ -115,9 +115,9 @@ class LoopWriter final : private StepHost {
   bool is_tiny(const plan::Loop& loop) const;
   void unroll(llvm::BranchInst* back);
   void count_iterations(const plan::Loop& loop, int64_t iterations);
-  bool runs_in_blocks(uint32_t index) const;
-  void write_blocks(uint32_t index);
-  class BlockWriter;
+  bool runs_in_strips(uint32_t index) const;
+  void write_strips(uint32_t index);
+  class ElementStripWriter;
   void grow_rows(const plan::Loop& loop, uint32_t index);
 
   // --- leaving

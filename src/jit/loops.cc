@@ -22,7 +22,7 @@ using plan::OpCode;
 bool LoopWriter::counts_at_once(uint32_t index) const {
   constexpr int64_t kMostUnits = plan::kPollUnits / 8;
   const Loop& loop = p_.loops[index];
-  return index != request_.loop && layout_.inline_loop[index] && !runs_in_blocks(index) && loop.is_scan &&
+  return index != request_.loop && layout_.inline_loop[index] && !runs_in_strips(index) && loop.is_scan &&
          loop.continues == kNoSlot && loop.known_iterations > 0 &&
          loop.known_iterations <= kMostUnits / loop.schedule.weight;
 }
@@ -120,7 +120,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
     set_pointer(scan.element,
                 scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
   }
-  if (runs_in_blocks(index)) return write_blocks(index);
+  if (runs_in_strips(index)) return write_strips(index);
   if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, b_.getInt64(0));
 }
 

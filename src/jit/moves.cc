@@ -90,7 +90,9 @@ void LoopWriter::write_region(const plan::MoveCode& code, const plan::MoveCode::
                               Value* out) {
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
   llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
-  auto moved = [&](Value* from, Value* turn, int64_t by) { return b_.CreateAdd(from, b_.CreateMul(turn, number(by))); };
+  auto moved = [&](Value* from, Value* repeat, int64_t by) {
+    return b_.CreateAdd(from, b_.CreateMul(repeat, number(by)));
+  };
   const bool is_fill = is_filled(region);
   auto copy = [&](int64_t count, Value* from, Value* to) {
     const Lanes lanes = is_fill
@@ -105,9 +107,9 @@ void LoopWriter::write_region(const plan::MoveCode& code, const plan::MoveCode::
     return count_to(
         size, [&](Value* i) { write_region(code, region, d + 1, moved(in, i, in_stride), moved(out, i, out_stride)); });
   }
-  const int64_t some = 4 * static_cast<int64_t>(chunks_.full), turns = size / some, rest = size % some;
-  count_to(turns, [&](Value* i) { copy(some, moved(in, i, in_stride * some), moved(out, i, some)); });
-  if (rest > 0) copy(rest, moved(in, number(turns), in_stride * some), moved(out, number(turns), some));
+  const int64_t some = 4 * static_cast<int64_t>(chunks_.full), repeats = size / some, rest = size % some;
+  count_to(repeats, [&](Value* i) { copy(some, moved(in, i, in_stride * some), moved(out, i, some)); });
+  if (rest > 0) copy(rest, moved(in, number(repeats), in_stride * some), moved(out, number(repeats), some));
 }
 
 // The element that fills the region.

@@ -8,20 +8,20 @@ namespace treadle::jit {
 class LoopWriter::NestWriter {
  public:
   // The positions in the inputs, in elements, then in the result.
-  using Places = std::vector<Value*>;
+  using Positions = std::vector<Value*>;
   // Consumes the results of a tile: the values of all inputs, then the values of all steps.
-  using Sink = std::function<void(const Places&, const std::vector<Lanes>&)>;
+  using Sink = std::function<void(const Positions&, const std::vector<Lanes>&)>;
 
   NestWriter(LoopWriter& writer, const plan::ElementwiseCode& code, Nest nest);
   void write(const Sink& sink);
   // Stores the results to the outputs.
-  void store(const Places& at, const std::vector<Lanes>& values);
+  void store(const Positions& at, const std::vector<Lanes>& values);
 
   // For callers with their own loops: reads the values that no loop changes, and starts at the first element.
-  Places begin();
-  // The positions after `turns` times `step` along dimension d.
-  Places moved(const Places& at, size_t d, int64_t step, Value* turns);
-  std::vector<Lanes> values(int64_t rows, const Places& at);
+  Positions begin();
+  // The positions after `repeats` times `step` along dimension d.
+  Positions moved(const Positions& at, size_t d, int64_t step, Value* repeats);
+  std::vector<Lanes> values(int64_t rows, const Positions& at);
   const Nest& nest() const { return nest_; }
 
  private:
@@ -32,7 +32,7 @@ class LoopWriter::NestWriter {
 
   bool stays(size_t input) const;
   Lanes load(size_t input, int64_t rows, Value* first);
-  void walk(size_t d, const Places& at, const Sink& sink);
+  void walk(size_t d, const Positions& at, const Sink& sink);
 
   LoopWriter& w_;
   const plan::ElementwiseCode& code_;

@@ -112,7 +112,7 @@ void LoopWriter::count_to(int64_t count, const std::function<void(Value*)>& fn) 
 void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn) {
   auto* index = variable(b_.getInt64Ty(), "i");
   set(index, b_.getInt64(0));
-  Block* head = Block::Create(b_.getContext(), "turn", function_, exit_);
+  Block* head = Block::Create(b_.getContext(), "repeat", function_, exit_);
   Block* after = Block::Create(b_.getContext(), "turned", function_, exit_);
   b_.CreateBr(head);
   b_.SetInsertPoint(head);
@@ -238,8 +238,8 @@ void LoopWriter::NestWriter::write(const Sink& sink) {
   walk(0, begin(), sink);
 }
 
-LoopWriter::NestWriter::Places LoopWriter::NestWriter::begin() {
-  Places at;
+LoopWriter::NestWriter::Positions LoopWriter::NestWriter::begin() {
+  Positions at;
   for (size_t i = 0; i < code_.inputs.size(); ++i) {
     const ElementwiseCode::Input& in = code_.inputs[i];
     at.push_back(w_.b_.getInt64(static_cast<uint64_t>(in.start)));
@@ -265,11 +265,12 @@ Lanes LoopWriter::NestWriter::load(size_t input, int64_t rows, Value* first) {
   return w_.load_numbers(from, in.type, nest_.tile_numbers(nest_.strides[input], rows));
 }
 
-LoopWriter::NestWriter::Places LoopWriter::NestWriter::moved(const Places& at, size_t d, int64_t step, Value* turns) {
-  Places to = at;
+LoopWriter::NestWriter::Positions LoopWriter::NestWriter::moved(const Positions& at, size_t d, int64_t step,
+                                                                Value* repeats) {
+  Positions to = at;
   auto move = [&](Value*& position, int64_t stride) {
     if (stride == 0) return;
-    Value* distance = w_.b_.CreateMul(turns, w_.b_.getInt64(static_cast<uint64_t>(stride * step)));
+    Value* distance = w_.b_.CreateMul(repeats, w_.b_.getInt64(static_cast<uint64_t>(stride * step)));
     position = w_.b_.CreateAdd(position, distance);
   };
   for (size_t i = 0; i < code_.inputs.size(); ++i) move(to[i], nest_.strides[i][d]);
@@ -277,19 +278,19 @@ LoopWriter::NestWriter::Places LoopWriter::NestWriter::moved(const Places& at, s
   return to;
 }
 
-void LoopWriter::NestWriter::walk(size_t d, const Places& at, const Sink& sink) {
-  auto tile = [&](int64_t rows, const Places& here) { sink(here, values(rows, here)); };
+void LoopWriter::NestWriter::walk(size_t d, const Positions& at, const Sink& sink) {
+  auto tile = [&](int64_t rows, const Positions& here) { sink(here, values(rows, here)); };
   if (nest_.split == 0) return tile(1, at);
   if (d + 1 < nest_.split) {
     w_.count_to(nest_.sizes[d], [&](Value* i) { walk(d + 1, moved(at, d, 1, i), sink); });
     return;
   }
-  const int64_t turns = nest_.sizes[d] / nest_.step, rest = nest_.sizes[d] % nest_.step;
-  w_.count_to(turns, [&](Value* i) { tile(nest_.step, moved(at, d, nest_.step, i)); });
-  if (rest > 0) tile(rest, moved(at, d, nest_.step, w_.b_.getInt64(static_cast<uint64_t>(turns))));
+  const int64_t repeats = nest_.sizes[d] / nest_.step, rest = nest_.sizes[d] % nest_.step;
+  w_.count_to(repeats, [&](Value* i) { tile(nest_.step, moved(at, d, nest_.step, i)); });
+  if (rest > 0) tile(rest, moved(at, d, nest_.step, w_.b_.getInt64(static_cast<uint64_t>(repeats))));
 }
 
-std::vector<Lanes> LoopWriter::NestWriter::values(int64_t rows, const Places& at) {
+std::vector<Lanes> LoopWriter::NestWriter::values(int64_t rows, const Positions& at) {
   const int64_t count = nest_.tile_count(rows);
   std::vector<Lanes> values;
   for (size_t i = 0; i < code_.inputs.size(); ++i) {
@@ -304,7 +305,7 @@ std::vector<Lanes> LoopWriter::NestWriter::values(int64_t rows, const Places& at
   return w_.run_steps(code_, std::move(values), count);
 }
 
-void LoopWriter::NestWriter::store(const Places& at, const std::vector<Lanes>& values) {
+void LoopWriter::NestWriter::store(const Positions& at, const std::vector<Lanes>& values) {
   for (const ElementwiseCode::Output& out : code_.outputs) {
     const ElementType type = code_.steps[out.step].to;
     Value* to = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), type), w_.pointer(out.slot), at.back());
@@ -382,9 +383,9 @@ void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to,
     const Lanes result = reduce(count, load_numbers(source, type, range(count * n)));
     store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), first), to_type, result);
   };
-  const int64_t turns = rows / some, rest = rows % some;
-  count_to(turns, [&](Value* i) { part(some, b_.CreateMul(i, b_.getInt64(static_cast<uint64_t>(some)))); });
-  if (rest > 0) part(rest, b_.getInt64(static_cast<uint64_t>(turns * some)));
+  const int64_t repeats = rows / some, rest = rows % some;
+  count_to(repeats, [&](Value* i) { part(some, b_.CreateMul(i, b_.getInt64(static_cast<uint64_t>(some)))); });
+  if (rest > 0) part(rest, b_.getInt64(static_cast<uint64_t>(repeats * some)));
 }
 
 // Reduces [outer, n, inner], some columns at a time. Each row begins with a new vector, `stride` elements after the row
@@ -407,10 +408,10 @@ void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t
     Value* place = b_.CreateAdd(b_.CreateMul(line, number(inner)), column);
     store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), place), to_type, result);
   };
-  const int64_t turns = inner / some, rest = inner % some;
+  const int64_t repeats = inner / some, rest = inner % some;
   count_to(outer, [&](Value* line) {
-    count_to(turns, [&](Value* i) { part(some, line, b_.CreateMul(i, number(some))); });
-    if (rest > 0) part(rest, line, number(turns * some));
+    count_to(repeats, [&](Value* i) { part(some, line, b_.CreateMul(i, number(some))); });
+    if (rest > 0) part(rest, line, number(repeats * some));
   });
 }
 

@@ -1,7 +1,7 @@
 // Elementwise work whose results are reduced as they are computed (plan::ElementwiseCode::reductions). The order of
 // every sum is that of kernels/sum_order.h: neighbours go to the lanes of four vectors, whose sums are folded at the
 // end of each block, or rows are added to rows where the innermost axis is kept. Sums begin with what changes nothing
-// (-0 for floats), so that no first turn is written apart.
+// (-0 for floats), so that the first iteration is written as all others are.
 
 #include "jit/reductions.h"
 
@@ -88,7 +88,7 @@ class LoopWriter::ReductionWriter {
   }
 
  private:
-  using Places = NestWriter::Places;
+  using Positions = NestWriter::Positions;
 
   // One reduction.
   struct Sum {
@@ -168,7 +168,7 @@ class LoopWriter::ReductionWriter {
   // Elements that are summed side by side.
   int64_t lanes_of(const Sum& sum) const { return 4 * maths_.lanes_of_kernel(sum.type); }
 
-  std::vector<Lanes> compute(int64_t count, const Places& at) {
+  std::vector<Lanes> compute(int64_t count, const Positions& at) {
     const std::vector<Lanes> values = walk_->values(count, at);
     walk_->store(at, values);
     std::vector<Lanes> all;
@@ -178,7 +178,7 @@ class LoopWriter::ReductionWriter {
 
   // --- lines ---
 
-  void walk_lines(size_t d, const Places& at) {
+  void walk_lines(size_t d, const Positions& at) {
     const size_t outer = walk_->nest().sizes.size() - (lines_.inner > 1 ? 2 : 1);
     if (d < outer) {
       w_.count_to(walk_->nest().sizes[d], [&](Value* i) { walk_lines(d + 1, walk_->moved(at, d, 1, i)); });
@@ -186,17 +186,17 @@ class LoopWriter::ReductionWriter {
     }
     Value* line = b_.CreateExactUDiv(at.back(), number(lines_.n));  // where the results of the line begin
     if (lines_.inner == 1) return write_line(outer, 1, line, at);
-    const int64_t some = std::min(lines_.inner, tile_), turns = lines_.inner / some, rest = lines_.inner % some;
-    const auto columns = [&](int64_t count, Value* turn) {
-      Value* place = b_.CreateAdd(line, b_.CreateMul(turn, number(some)));
-      write_line(outer, count, place, walk_->moved(at, outer + 1, some, turn));
+    const int64_t some = std::min(lines_.inner, tile_), repeats = lines_.inner / some, rest = lines_.inner % some;
+    const auto columns = [&](int64_t count, Value* repeat) {
+      Value* place = b_.CreateAdd(line, b_.CreateMul(repeat, number(some)));
+      write_line(outer, count, place, walk_->moved(at, outer + 1, some, repeat));
     };
-    w_.count_to(turns, [&](Value* i) { columns(some, i); });
-    if (rest > 0) columns(rest, number(turns));
+    w_.count_to(repeats, [&](Value* i) { columns(some, i); });
+    if (rest > 0) columns(rest, number(repeats));
   }
 
   // `columns` results, from block to block along dimension d.
-  void write_line(size_t d, int64_t columns, Value* place, const Places& at) {
+  void write_line(size_t d, int64_t columns, Value* place, const Positions& at) {
     for (Sum& sum : sums_) {
       sum.lanes.clear();
       sum.totals.clear();
@@ -212,7 +212,7 @@ class LoopWriter::ReductionWriter {
     for (const Sum& sum : sums_) finish(sum, columns, place);
   }
 
-  void write_block(size_t d, int64_t columns, int64_t size, const Places& at) {
+  void write_block(size_t d, int64_t columns, int64_t size, const Positions& at) {
     const std::vector<Lanes> parts = lines_.inner > 1 ? sum_rows(d, columns, size, at) : sum_neighbours(d, size, at);
     for (size_t i = 0; i < sums_.size(); ++i) {
       Sum& sum = sums_[i];
@@ -229,7 +229,7 @@ class LoopWriter::ReductionWriter {
   }
 
   // Rows of `columns` elements one after the other.
-  std::vector<Lanes> sum_rows(size_t d, int64_t columns, int64_t rows, const Places& at) {
+  std::vector<Lanes> sum_rows(size_t d, int64_t columns, int64_t rows, const Positions& at) {
     start_lanes(columns);
     w_.count_to(rows, [&](Value* i) {
       const std::vector<Lanes> next = compute(columns, walk_->moved(at, d, 1, i));
@@ -244,21 +244,21 @@ class LoopWriter::ReductionWriter {
   }
 
   // Neighbours in the lanes of four vectors, tile by tile; what is left is taken with their sums.
-  std::vector<Lanes> sum_neighbours(size_t d, int64_t size, const Places& at) {
-    const int64_t turns = size / tile_, rest = size % tile_;
-    if (turns > 0) {
+  std::vector<Lanes> sum_neighbours(size_t d, int64_t size, const Positions& at) {
+    const int64_t repeats = size / tile_, rest = size % tile_;
+    if (repeats > 0) {
       start_lanes(0);
-      w_.count_to(turns, [&](Value* i) {
+      w_.count_to(repeats, [&](Value* i) {
         const std::vector<Lanes> next = compute(tile_, walk_->moved(at, d, tile_, i));
         for (size_t k = 0; k < sums_.size(); ++k) take_in(sums_[k], next[k]);
       });
     }
     std::vector<Lanes> left, parts;
-    if (rest > 0) left = compute(rest, walk_->moved(at, d, tile_, number(turns)));
+    if (rest > 0) left = compute(rest, walk_->moved(at, d, tile_, number(repeats)));
     for (size_t k = 0; k < sums_.size(); ++k) {
       const Sum& sum = sums_[k];
       Lanes row = rest > 0 ? left[k] : Lanes();
-      if (turns > 0) {
+      if (repeats > 0) {
         const Lanes before = get(sum.lanes, sum.type, lanes_of(sum));
         row = rest > 0 ? w_.lanes_.join(before, row) : before;
       }
@@ -315,7 +315,7 @@ class LoopWriter::ReductionWriter {
 
   // Lines of a few elements: several at a time in registers.
   void write_short_rows() {
-    walk_->write([&](const Places& at, const std::vector<Lanes>& values) {
+    walk_->write([&](const Positions& at, const std::vector<Lanes>& values) {
       walk_->store(at, values);
       Value* place = b_.CreateExactUDiv(at.back(), number(lines_.n));
       for (const Sum& sum : sums_) {

@@ -72,12 +72,12 @@ Lanes LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* mat
     }
   };
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
-  const int64_t turns = s.k / kAtOnce;
-  count_to(turns, [&](Value* turn) {
-    Value* first = b_.CreateMul(turn, number(kAtOnce));
+  const int64_t repeats = s.k / kAtOnce;
+  count_to(repeats, [&](Value* repeat) {
+    Value* first = b_.CreateMul(repeat, number(kAtOnce));
     for (int64_t p = 0; p < kAtOnce; ++p) add_row(b_.CreateAdd(first, number(p)));
   });
-  for (int64_t p = turns * kAtOnce; p < s.k; ++p) add_row(number(p));
+  for (int64_t p = repeats * kAtOnce; p < s.k; ++p) add_row(number(p));
   Lanes result{scalar, count, {}};
   for (llvm::AllocaInst* sum : sums) result.vectors.push_back(get(sum));
   return result;

@@ -192,7 +192,7 @@ Value* by_row(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
 }
 
 // sin, cos and tan of moderate arguments take a few instructions; larger arguments go through the row function.
-Value* turn(const Step& step, Value* a, StepHost& host) {
+Value* trigonometric(const Step& step, Value* a, StepHost& host) {
   using V = IrLanes<float>;
   auto& b = ir();
   const V x = V::of(a);
@@ -338,7 +338,7 @@ llvm::Type* element_ir_type(llvm::LLVMContext& context, ElementType type) {
   }
 }
 
-bool knows_step(const Step& step) {
+bool supports_step(const Step& step) {
   return plan::is_native(step.from) && plan::is_native(step.to);
 }
 
@@ -350,7 +350,7 @@ Value* write_operation(const Step& step, llvm::ArrayRef<Value*> a, StepHost& hos
     case ElementwiseOp::kSin:
     case ElementwiseOp::kCos:
     case ElementwiseOp::kTan:
-      if (step.from == ElementType::kFloat) return turn(step, a[0], host);
+      if (step.from == ElementType::kFloat) return trigonometric(step, a[0], host);
       break;
     case ElementwiseOp::kDiv:
     case ElementwiseOp::kMod:

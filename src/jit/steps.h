@@ -24,7 +24,7 @@ class StepHost {
 llvm::Type* element_ir_type(llvm::LLVMContext& context, ElementType type);
 
 // Whether write_step() supports the step.
-bool knows_step(const plan::ElementwiseCode::Step& step);
+bool supports_step(const plan::ElementwiseCode::Step& step);
 
 // `arguments`: of the scope's lane count. Returns the result in element_ir_type(step.to).
 llvm::Value* write_step(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<llvm::Value*> arguments,

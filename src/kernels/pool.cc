@@ -45,7 +45,7 @@ void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, cons
   return TREADLE_OF_ISA(preferred_isa(), run_global_pool)(kind, type, p, plane, x, y, begin, end);
 }
 
-bool pools_last(const PoolShape& whole) {
+bool pools_nhwc(const PoolShape& whole) {
   constexpr int64_t kMostRows = 64, kMostElements = 4096, kMostLanes = 16;  // limits of isa/pool_rows.h
   if (whole.axes < 1 || whole.axes > 2) return false;
   const PoolShape shape = narrowed(whole);
@@ -55,12 +55,12 @@ bool pools_last(const PoolShape& whole) {
          lanes * shape.stride[w] + reach < kMostElements && shape.pad_begin[w] + kMostLanes < kMostElements;
 }
 
-void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
-  return TREADLE_OF_ISA(preferred_isa(), run_pool_last)(kind, shape, x, y, begin, end);
+void run_pool_nhwc(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+  return TREADLE_OF_ISA(preferred_isa(), run_pool_nhwc)(kind, shape, x, y, begin, end);
 }
 
-void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
-  return TREADLE_OF_ISA(preferred_isa(), run_global_average_last)(plane, channels, x, y, begin, end);
+void run_global_average_nhwc(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
+  return TREADLE_OF_ISA(preferred_isa(), run_global_average_nhwc)(plane, channels, x, y, begin, end);
 }
 
 }  // namespace treadle::kernels

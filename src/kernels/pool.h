@@ -41,10 +41,10 @@ void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, cons
                      int64_t end);
 
 // Pools floats whose channels are last, [N, spatial..., C]: rows [begin, end) of y, where rows are batch * all output
-// axes except the last. For kMax and averages, and shapes for which pools_last is true. Gives the bits of run_pool.
-bool pools_last(const PoolShape& shape);
-void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end);
+// axes except the last. For kMax and averages, and shapes for which pools_nhwc is true. Gives the bits of run_pool.
+bool pools_nhwc(const PoolShape& shape);
+void run_pool_nhwc(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end);
 // The average of each channel's whole plane, for the images [begin, end).
-void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end);
+void run_global_average_nhwc(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end);
 
 }  // namespace treadle::kernels

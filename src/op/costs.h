@@ -60,7 +60,7 @@ inline constexpr int64_t kFewWeights = 2048;
 // a pipeline, which likely has its weights in cache; the second for a strip of a product in front of a loop (`bench.py
 // rnn`, stacked layers and long sequences). The third is for such a strip with weights that take more than half of the
 // second-level cache, and so do not stay there until the next strip (`bench.py recurrent`, H=512 and 1024).
-inline constexpr int64_t kLeastStageRows = 12, kLeastBlockRows = 64, kLeastFarBlockRows = 256;
+inline constexpr int64_t kLeastStageRows = 12, kLeastStripRows = 64, kLeastFarStripRows = 256;
 inline constexpr double kProductFlopsPerNs = 100;  // of a large product on one thread (treadle_bench, gemm)
 
 // --- Images with their channels last (opt/channels_last.cc)
@@ -72,12 +72,12 @@ inline constexpr double kTransposedElementNs = 0.35;
 
 // What runs before a loop is cut into strips only if it makes at least so many bytes for all iterations: less stays in
 // cache anyway (`bench.py rnn`, long sequences).
-inline constexpr size_t kLeastBlockedBytes = size_t{1} << 20;
-inline constexpr size_t kBlocksInCache = 4;  // a strip takes this fraction of the second-level cache
+inline constexpr size_t kLeastStripMinedBytes = size_t{1} << 20;
+inline constexpr size_t kStripsInCache = 4;  // a strip takes this fraction of the second-level cache
 // The length of a strip of a product that threads share, chosen long against the time to wake them (`bench.py rnn` with
 // several threads).
-inline constexpr double kSharedBlockNs = 4e6;
-inline constexpr size_t kMostSharedBlockBytes = size_t{2} << 20;
+inline constexpr double kSharedStripNs = 4e6;
+inline constexpr size_t kMostSharedStripBytes = size_t{2} << 20;
 // The least length of a strip in a stage of a pipeline, long against the time to hand over a stage (`bench.py rnn`,
 // stacked layers).
 inline constexpr double kLeastStageNs = 10e3;

@@ -90,7 +90,7 @@ PackBlock::~PackBlock() {
 
 size_t PackKey::Hash::operator()(const PackKey& key) const {
   uint64_t hash = key.range;
-  for (const uint64_t part : {key.place, key.layout, static_cast<uint64_t>(key.bytes)}) {
+  for (const uint64_t part : {key.offset, key.layout, static_cast<uint64_t>(key.bytes)}) {
     hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15u;
     hash ^= hash >> 29;
   }
@@ -101,12 +101,12 @@ PackCache::PackCache() = default;
 PackCache::~PackCache() = default;
 
 PackKey PackCache::shared_key(const PackKey& key) {
-  const auto* const data = reinterpret_cast<const void*>(key.place);
+  const auto* const data = reinterpret_cast<const void*>(key.offset);
   const size_t bytes = static_cast<size_t>(element_count_unchecked(key.dims)) * byte_width(key.type);
-  const RangeOffset place = range_offset(data, bytes);
+  const RangeOffset found = range_offset(data, bytes);
   PackKey shared = key;
-  shared.range = place.range;
-  shared.place = place.offset;
+  shared.range = found.range;
+  shared.offset = found.offset;
   return shared;
 }
 
@@ -137,7 +137,7 @@ std::unordered_set<const void*> PackCache::constants() {
   const NoFork whole;
   const std::lock_guard lock(mutex_);
   std::unordered_set<const void*> all;
-  for (const auto& [key, data] : entries_) all.insert(reinterpret_cast<const void*>(key.place));
+  for (const auto& [key, data] : entries_) all.insert(reinterpret_cast<const void*>(key.offset));
   return all;
 }
 

@@ -18,8 +18,8 @@ class PackBlock;
 
 // Identifies packed weights: the contents, and the way they are packed.
 struct PackKey {
-  uint64_t range = 0;  // number of the shared memory; 0: `place` is an address, valid within one session
-  uint64_t place = 0;
+  uint64_t range = 0;  // number of the shared memory; 0: none, and `offset` is an address, valid within one session
+  uint64_t offset = 0;
   ElementType type = ElementType::kUndefined;
   Dims dims;
   uint64_t layout = 0;

@@ -153,7 +153,7 @@ bool passes_channels_last(const ir::Node& node, const Dims& y) {
   if (is(node, "Concat")) return joins_channels(node, y);
   if (!is_pool(node)) return is_plain_elementwise(node, y);
   const auto shape = nn::pool_shape(node.attributes, *image(node.inputs[0]), y);
-  return shape.ok() && kernels::pools_last(shape.value());
+  return shape.ok() && kernels::pools_nhwc(shape.value());
 }
 
 std::vector<int64_t> permutation(size_t rank, bool to_nhwc) {

@@ -131,7 +131,7 @@ class Body {
 
   // For a group over long rows, native code makes one pass; the interpreter makes one for each step, in cache. A loop
   // with nothing else makes no pass at all: native code keeps its elements in registers from iteration to iteration
-  // (jit/blocks.cc).
+  // (jit/element_strips.cc).
   void add_group(const BodyPart& part) {
     const ElementwiseCode& code = *part.group;
     const bool is_long = vectors_of(code) > kMostVectors, is_chain = kernel_of(p_, part.pc)->chain != nullptr;

@@ -123,7 +123,7 @@ class Placement {
     }
     for (const Loop& loop : p_.loops) {
       for_each_slot(loop, [&](const SlotUse& use) { live(use, loop); });
-      for_each_slot(loop.schedule.blocks, [&](const SlotUse& use) { live(use, loop); });
+      for_each_slot(loop.schedule.strips, [&](const SlotUse& use) { live(use, loop); });
     }
     extend_to_ends_of_loops();
     extend_to_pipelines();

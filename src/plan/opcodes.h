@@ -50,7 +50,7 @@ enum class Flow : uint8_t {
   X(kPoll,           "poll",        kNothing,    kNext)   /* limits and cancellation, after work that takes its time */\
   X(kPipeline,       "pipeline",    kPipeline,   kEither) /* runs on several threads what follows, up to target, or not */\
   X(kPipelineEnd,    "endpipeline", kPipelineOf, kNext)                                                                \
-  X(kInStrips,       "blocks",      kLoopOf,     kNext)   /* nothing: the node runs in the strips of the loop      */  \
+  X(kInStrips,       "strips",      kLoopOf,     kNext)   /* nothing: the node runs in the strips of the loop      */  \
   X(kEnd,            "end",         kNothing,    kStop)
 // clang-format on
 

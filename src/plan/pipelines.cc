@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMostStages = 64;
 // Limit of the memory that a pipeline keeps at once, where a program without the pipeline would reuse memory.
 constexpr size_t kMostBytes = size_t{64} << 20;
-constexpr int64_t kWantedBlocks = 10;
+constexpr int64_t kWantedStrips = 10;
 
 struct Item {
   enum class Kind : uint8_t { kLoop, kRows, kOther };
@@ -281,7 +281,7 @@ class PipelineFinder {
     }
     pipeline.first = items_[begin].first;
     pipeline.last = items_[end - 1].last;
-    if (is_parallel(pipeline) && choose_block(pipeline) && fits_memory(begin, end) && prepare_kernels(pipeline)) {
+    if (is_parallel(pipeline) && choose_strip(pipeline) && fits_memory(begin, end) && prepare_kernels(pipeline)) {
       pipelines_.push_back(std::move(pipeline));
     }
   }
@@ -310,7 +310,7 @@ class PipelineFinder {
     return false;
   }
 
-  bool choose_block(Pipeline& pipeline) const {
+  bool choose_strip(Pipeline& pipeline) const {
     double iteration_ns = 0, most_ns = 0;
     int64_t least_rows = INT64_MAX;
     for (const PipelineStage& stage : pipeline.stages) {
@@ -325,13 +325,13 @@ class PipelineFinder {
     }
     if (iteration_ns * static_cast<double>(iterations_) < 2 * kMinThreadNs) return false;
     const auto up = [](double x) { return static_cast<int64_t>(x) + 1; };
-    int64_t block = std::max((iterations_ + kWantedBlocks - 1) / kWantedBlocks, up(costs::kLeastStageNs / most_ns));
+    int64_t strip = std::max((iterations_ + kWantedStrips - 1) / kWantedStrips, up(costs::kLeastStageNs / most_ns));
     if (least_rows != INT64_MAX)
-      block = std::max(block, (costs::kLeastStageRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
+      strip = std::max(strip, (costs::kLeastStageRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
     // A run checks between strips whether to stop.
-    block = std::min(block, up(kStopCheckNs / most_ns));
-    pipeline.block = block;
-    return block < iterations_;
+    strip = std::min(strip, up(kStopCheckNs / most_ns));
+    pipeline.strip = strip;
+    return strip < iterations_;
   }
 
   // Every value that is written in a pipeline keeps its memory to the end of the pipeline.
@@ -349,10 +349,10 @@ class PipelineFinder {
   }
 
   bool prepare_kernels(Pipeline& pipeline) {
-    const int64_t rest = iterations_ - (pipeline.blocks() - 1) * pipeline.block;
+    const int64_t rest = iterations_ - (pipeline.strips() - 1) * pipeline.strip;
     for (PipelineStage& stage : pipeline.stages) {
       for (RowKernel& rows : stage.kernels) {
-        if (!prepare_rows(p_, rows, iterations_, pipeline.block, rest, 1)) return false;
+        if (!prepare_rows(p_, rows, iterations_, pipeline.strip, rest, 1)) return false;
       }
     }
     return true;

@@ -28,7 +28,7 @@ std::string text(const Loop& loop) {
 }
 
 std::string text(const Pipeline& pipeline) {
-  std::string made = fmt::format(" {} iterations by {}", pipeline.iterations, pipeline.block);
+  std::string made = fmt::format(" {} iterations by {}", pipeline.iterations, pipeline.strip);
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PipelineStage& stage = pipeline.stages[i];
     made += fmt::format(" {}(", i);

@@ -188,7 +188,7 @@ struct LoopSchedule {
   bool holds_loops = false;
   bool may_team = false;  // iterations are long enough to be shared among threads (base/thread_pool.h, set_team)
   const ChainLoop* chain = nullptr;  // all iterations as one chain; null: no chain (plan/chain_loops.h)
-  Strips blocks;
+  Strips strips;
 };
 
 struct Loop {
@@ -226,11 +226,11 @@ struct PipelineStage {
 // (plan/pipelines.h).
 struct Pipeline {
   uint32_t first = 0, last = 0;         // instructions: kPipeline and kPipelineEnd
-  int64_t iterations = 0, block = 0;    // iterations of each loop; iterations of a strip
+  int64_t iterations = 0, strip = 0;    // iterations of each loop; iterations of a strip
   std::vector<uint32_t> before, after;  // instructions that run before and after all stages
   std::vector<PipelineStage> stages;    // in the order of the program
 
-  int64_t blocks() const { return (iterations + block - 1) / block; }
+  int64_t strips() const { return (iterations + strip - 1) / strip; }
 };
 
 struct Input {

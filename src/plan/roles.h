@@ -216,17 +216,17 @@ void describe(const RowKernel& rows, V&& v) {
 }
 
 template <class V>
-void describe(const Strips& blocks, V&& v) {
-  const auto& [iterations, kernels, inputs] = blocks;
+void describe(const Strips& strips, V&& v) {
+  const auto& [iterations, kernels, inputs] = strips;
   v.number("iterations", iterations);
   for (const RowKernel& kernel : kernels) describe(kernel, v);
 }
 
 template <class V>
 void describe(const Pipeline& pipeline, V&& v) {
-  const auto& [first, last, iterations, block, before, after, stages] = pipeline;
+  const auto& [first, last, iterations, strip, before, after, stages] = pipeline;
   v.number("iterations", iterations);
-  v.number("block", block);
+  v.number("strip", strip);
   for (const PipelineStage& stage : stages) {
     for (const RowKernel& kernel : stage.kernels) describe(kernel, v);
   }
@@ -319,7 +319,7 @@ void for_each_position(Program& p, F&& f) {
   };
   for (Loop& loop : p.loops) {
     f(loop.first), f(loop.last);
-    rows(loop.schedule.blocks.kernels);
+    rows(loop.schedule.strips.kernels);
   }
   for (Pipeline& pipeline : p.pipelines) {
     f(pipeline.first), f(pipeline.last);

@@ -18,11 +18,11 @@ namespace treadle::plan {
 
 namespace {
 
-constexpr int64_t kLeastBlocks = 2;
+constexpr int64_t kLeastStrips = 2;
 
-class Blocker {
+class StripMiner {
  public:
-  explicit Blocker(Program& program) : p_(program), targets_(branch_targets(program)) {
+  explicit StripMiner(Program& program) : p_(program), targets_(branch_targets(program)) {
     for (const Pipeline& pipeline : p_.pipelines) {
       for (const PipelineStage& stage : pipeline.stages) in_pipeline_.insert(stage.loop);
     }
@@ -33,7 +33,7 @@ class Blocker {
 
   void run() {
     for (uint32_t i = 0; i < p_.loops.size(); ++i) {
-      if (fits(p_.loops[i]) && !in_pipeline_.contains(i)) block(i);
+      if (fits(p_.loops[i]) && !in_pipeline_.contains(i)) cut(i);
     }
   }
 
@@ -86,7 +86,7 @@ class Blocker {
     }
   }
 
-  void block(uint32_t index) {
+  void cut(uint32_t index) {
     Loop& loop = p_.loops[index];
     std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, writes included
     for (size_t i = loop.masked ? 1 : 0; i < loop.scan_inputs.size(); ++i) ++known[loop.scan_inputs[i].whole];
@@ -147,23 +147,23 @@ class Blocker {
     }
     if (rows == 0) return;  // an empty batch
     const size_t cache = caches().second;
-    const int64_t least_rows = weight_bytes > cache / 2 ? costs::kLeastFarBlockRows : costs::kLeastBlockRows;
+    const int64_t least_rows = weight_bytes > cache / 2 ? costs::kLeastFarStripRows : costs::kLeastStripRows;
     const int64_t least = (least_rows + rows - 1) / rows;
-    const size_t block_bytes = cache / costs::kBlocksInCache;
-    int64_t iterations = std::max(static_cast<int64_t>(block_bytes / std::max<size_t>(row_bytes, 1)), least);
+    const size_t strip_bytes = cache / costs::kStripsInCache;
+    int64_t iterations = std::max(static_cast<int64_t>(strip_bytes / std::max<size_t>(row_bytes, 1)), least);
     if (p_.threads > 1) iterations = std::max(iterations, shared_iterations(kernels, loop.known_iterations, row_bytes));
     const bool is_large =
-        row_bytes > 0 && static_cast<size_t>(loop.known_iterations) >= costs::kLeastBlockedBytes / row_bytes;
-    if (!is_large || loop.known_iterations < kLeastBlocks * iterations) return;
+        row_bytes > 0 && static_cast<size_t>(loop.known_iterations) >= costs::kLeastStripMinedBytes / row_bytes;
+    if (!is_large || loop.known_iterations < kLeastStrips * iterations) return;
     const int64_t rest = (loop.known_iterations - 1) % iterations + 1;
     for (RowKernel& kernel : kernels) {
       if (!prepare_rows(p_, kernel, loop.known_iterations, iterations, rest, p_.threads)) return;
     }
     for (const RowKernel& kernel : kernels) take(kernel, index, iterations);
     shrink(kernels);
-    loop.schedule.blocks = {iterations, std::move(kernels), {}};
+    loop.schedule.strips = {iterations, std::move(kernels), {}};
     for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
-      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.blocks.inputs.push_back(i);
+      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.strips.inputs.push_back(i);
     }
   }
 
@@ -189,8 +189,8 @@ class Blocker {
       const Shape& rows = node.inputs[0]->type.shape;
       flops += 2.0 * static_cast<double>(made / all_iterations) * static_cast<double>(rows[rows.size() - 1].value());
     }
-    const double iterations = costs::kSharedBlockNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
-    return iterations * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedBlockBytes)
+    const double iterations = costs::kSharedStripNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
+    return iterations * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedStripBytes)
                ? static_cast<int64_t>(iterations)
                : 0;
   }
@@ -228,7 +228,7 @@ class Blocker {
 }  // namespace
 
 void strip_mine(Program& program) {
-  if (!program.loops.empty()) Blocker(program).run();
+  if (!program.loops.empty()) StripMiner(program).run();
 }
 
 }  // namespace treadle::plan

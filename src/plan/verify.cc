@@ -109,9 +109,9 @@ class Verifier {
         return broken(at, "it leaves the loop");
       }
     }
-    for (const RowKernel& rows : loop.schedule.blocks.kernels) {
+    for (const RowKernel& rows : loop.schedule.strips.kernels) {
       if (!is(rows.at, OpCode::kInStrips, index))
-        return broken(loop.first, "instruction {} is not in its blocks", rows.at);
+        return broken(loop.first, "instruction {} is not in its strips", rows.at);
     }
     return {};
   }
@@ -158,7 +158,7 @@ class Verifier {
         if (status.ok()) status = f(at, use);
       };
       if (const Instruction& in = p_.code[at]; info(in.code).index == IndexOf::kLoop) {
-        for_each_slot(p_.loops[in.index].schedule.blocks, one);
+        for_each_slot(p_.loops[in.index].schedule.strips, one);
       }
       for_each_slot(p_, at, one);
     }

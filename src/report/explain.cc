@@ -83,10 +83,10 @@ class Explainer {
     }
     collect_rewrites(report);
     find_pipeline(index, report);
-    report.block_iterations = loop.schedule.blocks.iterations;
-    for (const plan::RowKernel& kernel : loop.schedule.blocks.kernels) {
+    report.strip_iterations = loop.schedule.strips.iterations;
+    for (const plan::RowKernel& kernel : loop.schedule.strips.kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
-      report.blocked.push_back({std::string(node.name), node.op->name, {}});
+      report.in_strips.push_back({std::string(node.name), node.op->name, {}});
     }
     find_obstacles(loop, report);
     cost_.add(index, others, report);
@@ -97,7 +97,7 @@ class Explainer {
     for (const plan::Pipeline& pipeline : p_.pipelines) {
       const auto is_this = [&](const plan::PipelineStage& stage) { return stage.loop == index; };
       if (std::none_of(pipeline.stages.begin(), pipeline.stages.end(), is_this)) continue;
-      report.beside_iterations = pipeline.block;
+      report.beside_iterations = pipeline.strip;
       for (const plan::PipelineStage& stage : pipeline.stages) {
         if (stage.loop != index && stage.loop != plan::PipelineStage::kNoLoop) {
           report.beside.emplace_back(p_.loops[stage.loop].node->name);

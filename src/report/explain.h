@@ -24,13 +24,13 @@ struct LoopReport {
   int parent = -1;          // index of the enclosing loop in the list
   int64_t iterations = -1;  // -1: unknown, and no run was made; with inputs, the average over the runs
   size_t states = 0, scan_inputs = 0, scan_outputs = 0;
-  size_t state_bytes = 0;           // of states with planned sizes
-  size_t unsized_states = 0;        // number of other states
-  std::vector<std::string> beside;  // loops that can run at the same time (plan/pipelines.h)
-  int64_t beside_iterations = 0;    // iterations per strip then
-  std::vector<NodeRemark> blocked;  // nodes that run in front of the loop, for one strip of its iterations
-                                    // (plan/strip_mining.h)
-  int64_t block_iterations = 0;     // iterations per strip; 0: no strips
+  size_t state_bytes = 0;             // of states with planned sizes
+  size_t unsized_states = 0;          // number of other states
+  std::vector<std::string> beside;    // loops that can run at the same time (plan/pipelines.h)
+  int64_t beside_iterations = 0;      // iterations per strip then
+  std::vector<NodeRemark> in_strips;  // nodes that run in front of the loop, for one strip of its iterations
+                                      // (plan/strip_mining.h)
+  int64_t strip_iterations = 0;       // iterations per strip; 0: no strips
 
   std::vector<opt::Remark> rewrites;  // in the order in which they were made
 

@@ -135,12 +135,12 @@ class TextWriter {
          fmt::format("{} ({}), {}, {}", count_text(loop.states, "state"), state_text(loop),
                      count_text(loop.scan_inputs, "scan input"), count_text(loop.scan_outputs, "scan output")));
     if (!loop.beside.empty()) {
-      line("beside", fmt::format("{}, in blocks of {} iterations, where that is measured to be faster",
+      line("beside", fmt::format("{}, in strips of {} iterations, where that is measured to be faster",
                                  fmt::join(loop.beside, ", "), loop.beside_iterations));
     }
-    for (const NodeRemark& node : loop.blocked) {
-      line(&node == loop.blocked.data() ? "in blocks" : "",
-           fmt::format("{} ({}): runs for {} iterations at a time", node.node, node.op, loop.block_iterations));
+    for (const NodeRemark& node : loop.in_strips) {
+      line(&node == loop.in_strips.data() ? "in strips" : "",
+           fmt::format("{} ({}): runs for {} iterations at a time", node.node, node.op, loop.strip_iterations));
     }
     write_iteration(loop);
     write_rewrites(loop);
@@ -242,7 +242,7 @@ std::string json_of(const LoopReport& loop) {
   std::vector<std::string> beside;
   for (const std::string& other : loop.beside) beside.push_back(JsonObject().text("node", other).str());
   json.raw("beside", json_array(beside)).integer("beside_iterations", loop.beside_iterations);
-  json.raw("in_blocks", json_of(loop.blocked, "remark")).integer("block_iterations", loop.block_iterations);
+  json.raw("in_strips", json_of(loop.in_strips, "remark")).integer("strip_iterations", loop.strip_iterations);
   json.raw("rewrites", json_of(loop.rewrites));
   json.text("tier", name(loop.tier));
   json.boolean("compiled", loop.native.compiled).boolean("from_cache", loop.native.from_cache);

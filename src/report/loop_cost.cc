@@ -63,7 +63,7 @@ ElementType foreign_type_of(const ir::Node& node) {
 }
 
 // Whether native code keeps parts of the states in registers over many iterations: the body is elementwise arithmetic
-// only (jit/blocks.cc).
+// only (jit/element_strips.cc).
 bool stays_in_registers(const Program& p, const Loop& loop) {
   if (loop.continues != plan::kNoSlot || !loop.scan_inputs.empty() || !loop.scan_outputs.empty()) return false;
   int64_t count = 0;

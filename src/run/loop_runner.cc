@@ -27,7 +27,7 @@ LoopRunner::LoopRunner(const plan::Program& program, Frame& frame, Polls& polls,
 
 Status LoopRunner::begin_loop(uint32_t index, bool& runs) {
   TREADLE_TRY(loops_.begin(index, runs));
-  if (runs && program_.loops[index].schedule.blocks.iterations > 0) make_block(index);
+  if (runs && program_.loops[index].schedule.strips.iterations > 0) make_strip(index);
   return {};
 }
 
@@ -52,7 +52,7 @@ Status LoopRunner::run(uint32_t index, Budget& budget, const Instruction*& in) {
       add_lost(index);
       TREADLE_TRY(run_native(*code, budget, in));
       at.counted = at.iteration;
-      continues = loop.schedule.blocks.iterations > 0;  // whose conditions are always true
+      continues = loop.schedule.strips.iterations > 0;  // whose conditions are always true
     } else if (loop.schedule.chain) {
       const kernels::ChainIterations ran =
           loop.schedule.chain->run(loop.schedule.chain->steps.data(), frame_.slots(), granted(index, budget));
@@ -126,7 +126,7 @@ Status LoopRunner::next(uint32_t index, Budget& budget) {
     add_lost(index);
     report_lost(index);
   }
-  if (at.iteration == at.iterations) make_block(index);
+  if (at.iteration == at.iterations) make_strip(index);
   return at.iteration >= at.row_capacity ? loops_.grow_rows(index) : Status();
 }
 
@@ -161,19 +161,19 @@ uint32_t run_rows(Frame& frame, const RowKernel& rows, int64_t first, bool is_re
 
 // Computes the rows of the coming strip, and ends the loop's iterations with the strip. Kernels that can fail are in no
 // strip. So only a stop breaks one off, and the run finds the stop itself.
-void LoopRunner::make_block(uint32_t index) {
+void LoopRunner::make_strip(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = loops_[index];
-  const plan::Strips& blocks = loop.schedule.blocks;
-  const int64_t end = std::min(at.iteration + blocks.iterations, loop.known_iterations);
+  const plan::Strips& strips = loop.schedule.strips;
+  const int64_t end = std::min(at.iteration + strips.iterations, loop.known_iterations);
   const bool reverse = loop.scan_inputs[0].reverse;
   const int64_t first = reverse ? loop.known_iterations - end : at.iteration;
-  for (const RowKernel& rows : blocks.kernels) {
+  for (const RowKernel& rows : strips.kernels) {
     if (profile_) profile_->at(rows.at, [this](uint32_t inner) { return loops_[inner].iteration; });
-    [[maybe_unused]] const uint32_t failed = run_rows(frame_, rows, first, end - at.iteration < blocks.iterations);
+    [[maybe_unused]] const uint32_t failed = run_rows(frame_, rows, first, end - at.iteration < strips.iterations);
     TREADLE_ASSERT(failed == 0);
   }
-  for (const uint32_t i : blocks.inputs) {
+  for (const uint32_t i : strips.inputs) {
     const ScanInput& scan = loop.scan_inputs[i];
     const int64_t row = reverse ? end - at.iteration - 1 : 0;
     frame_.point(scan.element,

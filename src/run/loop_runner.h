@@ -68,7 +68,7 @@ class LoopRunner {
   int64_t granted(uint32_t index, const Budget& budget) const;
   Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t iterations, bool& continues,
                     const plan::Instruction*& failed);
-  void make_block(uint32_t index);
+  void make_strip(uint32_t index);
   void add_lost(uint32_t index);
   void report_lost(uint32_t index);
 

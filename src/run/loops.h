@@ -78,7 +78,7 @@ class Loops {
   std::byte* counters() { return reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(positions_.data())); }
   bool has_iteration(uint32_t loop) const {
     const LoopPosition& at = positions_[loop];
-    return at.iteration < (program_.loops[loop].schedule.blocks.iterations > 0 ? at.all_iterations : at.iterations);
+    return at.iteration < (program_.loops[loop].schedule.strips.iterations > 0 ? at.all_iterations : at.iterations);
   }
 
   // Begins a loop up to its first iteration, and counts that. `runs` is false if there are no iterations. The caller

@@ -30,16 +30,16 @@ void PipelineRun::begin() {
     stages_[s].taken.store(false, std::memory_order_relaxed);
   }
   stopped_.store(false, std::memory_order_relaxed);
-  left_.store(pipeline_.blocks() * static_cast<int64_t>(count_), std::memory_order_relaxed);
+  left_.store(pipeline_.strips() * static_cast<int64_t>(count_), std::memory_order_relaxed);
 }
 
 bool PipelineRun::is_ready(size_t stage) const {
-  const int64_t blocks = pipeline_.blocks();
+  const int64_t strips = pipeline_.strips();
   const int64_t next = stages_[stage].done.load(std::memory_order_acquire);
-  if (next >= blocks) return false;
+  if (next >= strips) return false;
   for (const PipelineStage::Need& need : pipeline_.stages[stage].needs) {
     const int64_t done = stages_[need.stage].done.load(std::memory_order_acquire);
-    if (done < (need.all ? blocks : next + 1)) return false;
+    if (done < (need.all ? strips : next + 1)) return false;
   }
   return true;
 }
@@ -48,7 +48,7 @@ bool PipelineRun::try_take(size_t stage) {
   Stage& s = stages_[stage];
   if (s.taken.load(std::memory_order_relaxed) || !is_ready(stage)) return false;
   if (s.taken.exchange(true, std::memory_order_acquire)) return false;
-  // Another thread may have done the block that was ready.
+  // Another thread may have done the strip that was ready.
   if (is_ready(stage)) return true;
   s.taken.store(false, std::memory_order_release);
   return false;
@@ -78,7 +78,7 @@ int64_t PipelineRun::made() const {
   int64_t sum = 0;
   for (size_t s = 0; s < count_; ++s) {
     if (pipeline_.stages[s].loop == PipelineStage::kNoLoop) continue;
-    sum += std::min(stages_[s].done.load(std::memory_order_relaxed) * pipeline_.block, pipeline_.iterations);
+    sum += std::min(stages_[s].done.load(std::memory_order_relaxed) * pipeline_.strip, pipeline_.iterations);
   }
   return sum;
 }
@@ -163,17 +163,17 @@ bool Pipelines::run_aside(const std::vector<uint32_t>& instructions) {
   return true;
 }
 
-// Never throws: otherwise threads that wait for a block would wait for ever.
+// Never throws: otherwise threads that wait for a strip would wait for ever.
 void Pipelines::work(uint32_t index, int worker) {
   PipelineRun& at = *runs_[index];
   try {
-    take_blocks(index, worker);
+    take_strips(index, worker);
   } catch (...) {
     at.stop();  // the instructions meet the error again
   }
 }
 
-void Pipelines::take_blocks(uint32_t index, int worker) {
+void Pipelines::take_strips(uint32_t index, int worker) {
   PipelineRun& at = *runs_[index];
   const bool calls = worker == 0;  // whether this is the calling thread, which has to look for signals
   size_t stage = PipelineRun::kNone;
@@ -187,7 +187,7 @@ void Pipelines::take_blocks(uint32_t index, int worker) {
     stage = taken;
     if (calls) at.status = poll(at);
     const bool stops = calls ? !at.status.ok() : polls_.limits().should_stop();
-    if (stops || !run_block(program_.pipelines[index], stage, at.next_block(stage))) return at.stop();
+    if (stops || !run_strip(program_.pipelines[index], stage, at.next_strip(stage))) return at.stop();
     at.give_back(stage);
   }
 }
@@ -197,9 +197,9 @@ Status Pipelines::poll(PipelineRun& at) {
   return polls_.poll();
 }
 
-bool Pipelines::run_block(const Pipeline& pipeline, size_t index, int64_t block) {
+bool Pipelines::run_strip(const Pipeline& pipeline, size_t index, int64_t strip) {
   const PipelineStage& stage = pipeline.stages[index];
-  const int64_t begin = block * pipeline.block, end = std::min(begin + pipeline.block, pipeline.iterations);
+  const int64_t begin = strip * pipeline.strip, end = std::min(begin + pipeline.strip, pipeline.iterations);
   const bool last = end == pipeline.iterations;
   for (const plan::RowKernel& rows : stage.kernels) {
     if (run_rows(frame_, rows, begin, last) != 0) return false;

@@ -1,5 +1,5 @@
 #pragma once
-// The run of a pipeline (plan/pipelines.h). Each thread takes one block of one stage at a time: the stage that it had
+// The run of a pipeline (plan/pipelines.h). Each thread takes one strip of one stage at a time: the stage that it had
 // before if that is ready, else the first stage that is. Any thread can work on any stage, so the calling thread
 // finishes alone if no other thread joins.
 
@@ -26,9 +26,9 @@ class PipelineRun {
   // Takes a stage for the calling thread until give_back(). kNone: all stages are taken, or wait for others.
   static constexpr size_t kNone = SIZE_MAX;
   size_t take(size_t preferred);
-  int64_t next_block(size_t stage) const { return stages_[stage].done.load(std::memory_order_relaxed); }
+  int64_t next_strip(size_t stage) const { return stages_[stage].done.load(std::memory_order_relaxed); }
   void give_back(size_t stage);
-  // Tells all threads to begin no further block.
+  // Tells all threads to begin no further strip.
   void stop();
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   bool finished() const { return left_.load(std::memory_order_acquire) == 0; }
@@ -46,7 +46,7 @@ class PipelineRun {
 
  private:
   struct alignas(64) Stage {
-    std::atomic<int64_t> done{0};  // blocks that are done
+    std::atomic<int64_t> done{0};  // strips that are done
     std::atomic<bool> taken{false};
   };
   bool is_ready(size_t stage) const;
@@ -59,7 +59,7 @@ class PipelineRun {
   const plan::Pipeline& pipeline_;
   std::unique_ptr<Stage[]> stages_;
   size_t count_;
-  std::atomic<int64_t> left_{0};  // blocks of all stages that are not done
+  std::atomic<int64_t> left_{0};  // strips of all stages that are not done
   std::atomic<uint32_t> events_{0};
   std::atomic<bool> stopped_{false};
 };
@@ -80,10 +80,10 @@ class Pipelines {
 
  private:
   void work(uint32_t index, int worker);
-  void take_blocks(uint32_t index, int worker);
+  void take_strips(uint32_t index, int worker);
   Status poll(PipelineRun& at);
   bool run_aside(const std::vector<uint32_t>& instructions);
-  bool run_block(const plan::Pipeline& pipeline, size_t stage, int64_t block);
+  bool run_strip(const plan::Pipeline& pipeline, size_t stage, int64_t strip);
   bool run_iterations_until(uint32_t loop, int64_t end);
 
   const plan::Program& program_;

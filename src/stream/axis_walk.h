@@ -27,7 +27,7 @@ class AxisWalk {
   // Handles a node that reads a value along the axis, in its body too; never an If. Has to record where the axis goes.
   virtual void pass(const ir::Node& node) = 0;
   // Result `to` was made of `from`.
-  virtual void hand_on(const ir::Value* to, const ir::Value* from) { give(to, axis_of(from)); }
+  virtual void pass_to(const ir::Value* to, const ir::Value* from) { give(to, axis_of(from)); }
 
   bool runs_along(const ir::Value* v) const { return v && axes_.contains(v); }
   void give(const ir::Value* to, int64_t axis) {
@@ -53,7 +53,7 @@ class AxisWalk {
     for (const auto& branch : node.regions) {
       walk(*branch);
       for (size_t i = 0; i < node.outputs.size() && i < branch->outputs.size(); ++i) {
-        if (branch->outputs[i]) hand_on(node.outputs[i], branch->outputs[i]);
+        if (branch->outputs[i]) pass_to(node.outputs[i], branch->outputs[i]);
       }
     }
   }

@@ -51,8 +51,8 @@ class EdgeWalk : public AxisWalk {
     if (carried && !is_window) carried_.insert(node.outputs.begin(), node.outputs.end());
   }
 
-  void hand_on(const ir::Value* to, const ir::Value* from) override {
-    AxisWalk::hand_on(to, from);
+  void pass_to(const ir::Value* to, const ir::Value* from) override {
+    AxisWalk::pass_to(to, from);
     if (carried_.contains(from)) carried_.insert(to);
   }
 

@@ -32,7 +32,7 @@ Result<Walked> walk(const ir::Graph& graph, const std::vector<TimedInput>& timed
 Result<Streamed> stream_over_time(const ir::Graph& graph, const std::vector<TimedInput>& timed,
                                   const std::vector<std::string_view>& carried) {
   TREADLE_ASSIGN(const Walked counted, walk(graph, timed, carried, Phase::kAnalyse, {}));
-  TREADLE_ASSIGN(const Lattice lattice, counted.walk->counts().settle());
+  TREADLE_ASSIGN(const Lattice lattice, counted.walk->counts().solve());
   TREADLE_ASSIGN(Walked start, walk(graph, timed, carried, Phase::kStart, lattice));
   TREADLE_ASSIGN(Walked steady, walk(graph, timed, carried, Phase::kSteady, lattice));
   TREADLE_ASSIGN(Walked last, walk(graph, timed, carried, Phase::kLast, lattice));

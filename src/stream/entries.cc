@@ -52,7 +52,7 @@ void set_entries(const PooledModel& model, size_t count, Carried& carried) {
 
 }  // namespace
 
-bool alike(const PooledModel& model, const Carried& a, const Carried& b) {
+bool fit_together(const PooledModel& model, const Carried& a, const Carried& b) {
   bool same = a.begun == b.begun && a.is_initial == b.is_initial && same_kinds(a.found, b.found) &&
               same_kinds(a.last_values, b.last_values) && a.tails.size() == b.tails.size();
   for (size_t i = 0; same && i < a.tails.size(); ++i) same = a.tails[i].defined() == b.tails[i].defined();
@@ -67,7 +67,7 @@ Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, si
   const size_t count = std::max(from.size(), room);
   Carried made = first;
   const auto take = [](int64_t, Tensor& tensor, Tensor& free) { tensor = std::move(free); };
-  if (alike(model, first, spare)) for_each_value(model, first, take, made, spare);
+  if (fit_together(model, first, spare)) for_each_value(model, first, take, made, spare);
   set_entries(model, count, made);
   Status status;
   for_each_value(

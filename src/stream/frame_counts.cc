@@ -91,7 +91,7 @@ Result<int64_t> FrameCounts::shortest_hop() const {
   return hop;
 }
 
-Result<Lattice> FrameCounts::settle() const {
+Result<Lattice> FrameCounts::solve() const {
   TREADLE_ASSIGN(const int64_t hop, shortest_hop());
   const auto enough = [&](int64_t samples) {
     const std::vector<int64_t> frames = count(samples, false);

@@ -40,7 +40,7 @@ class FrameCounts {
 
   // The shortest hop for which every value has a whole number of frames, and the shortest first block in which every
   // value has at least one frame, or the needed number. Error kLimit if these are unreasonably large.
-  Result<Lattice> settle() const;
+  Result<Lattice> solve() const;
 
  private:
   struct Rate {  // frames per sample, in lowest terms

@@ -32,7 +32,7 @@ Status StreamPool::check_room(size_t fresh) const {
 }
 
 Result<std::vector<Stream::Pushed>> StreamPool::push(std::span<const Chunk> chunks, const RunOptions& options) {
-  if (!model_->layout) return push_alone(chunks, options);
+  if (!model_->layout) return push_separately(chunks, options);
   return PooledPush(*this, options).each(chunks);
 }
 
@@ -45,14 +45,15 @@ Result<Stream::Pushed> StreamPool::push_batch(std::span<const int64_t> ids, std:
 }
 
 // Pushes to copies of the streams. The copies replace the streams once all pushes have succeeded.
-Result<std::vector<Stream::Pushed>> StreamPool::push_alone(std::span<const Chunk> chunks, const RunOptions& options) {
+Result<std::vector<Stream::Pushed>> StreamPool::push_separately(std::span<const Chunk> chunks,
+                                                                const RunOptions& options) {
   std::unordered_map<int64_t, Stream> pushed_to;
   std::vector<Stream::Pushed> results;
   size_t fresh = 0;
   for (const Chunk& chunk : chunks) {
-    const auto it = alone_.find(chunk.id);
-    if (it == alone_.end()) ++fresh;
-    const auto [copy, is_new] = pushed_to.try_emplace(chunk.id, it == alone_.end() ? first_ : it->second);
+    const auto it = separate_.find(chunk.id);
+    if (it == separate_.end()) ++fresh;
+    const auto [copy, is_new] = pushed_to.try_emplace(chunk.id, it == separate_.end() ? first_ : it->second);
     if (!is_new) return error(Code::kInvalidArgument, "stream {} comes twice", chunk.id);
   }
   TREADLE_TRY(check_room(fresh));
@@ -61,11 +62,11 @@ Result<std::vector<Stream::Pushed>> StreamPool::push_alone(std::span<const Chunk
     if (!pushed.ok()) return std::move(pushed).status().in(fmt::format("stream {}:", chunk.id));
     results.push_back(std::move(*pushed));
   }
-  alone_.reserve(alone_.size() + fresh);  // nothing fails from here on
+  separate_.reserve(separate_.size() + fresh);  // nothing fails from here on
   for (auto& [id, stream] : pushed_to) {
-    if (const auto it = alone_.find(id); it != alone_.end()) it->second = std::move(stream);
+    if (const auto it = separate_.find(id); it != separate_.end()) it->second = std::move(stream);
   }
-  alone_.merge(pushed_to);
+  separate_.merge(pushed_to);
   runs_ += static_cast<int64_t>(chunks.size());
   return results;
 }
@@ -78,7 +79,7 @@ Result<Stream::Pushed> StreamPool::flush(int64_t id, const RunOptions& options) 
 }
 
 Status StreamPool::leave(int64_t id) {
-  if (alone_.erase(id) > 0) return {};
+  if (separate_.erase(id) > 0) return {};
   const auto it = members_.find(id);
   if (it == members_.end()) return error(Code::kInvalidArgument, "the pool has no stream {}", id);
   PoolPlaces::leave(*this, it->second);
@@ -87,7 +88,7 @@ Status StreamPool::leave(int64_t id) {
 }
 
 Result<Stream> StreamPool::fork(int64_t id) const {
-  if (const auto it = alone_.find(id); it != alone_.end()) return Stream(it->second);
+  if (const auto it = separate_.find(id); it != separate_.end()) return Stream(it->second);
   const auto it = members_.find(id);
   if (it == members_.end()) return error(Code::kInvalidArgument, "the pool has no stream {}", id);
   const PoolMember& member = it->second;
@@ -149,7 +150,7 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
     TREADLE_TRY(joined.load(snapshot));
   }
   if (model_->layout) return add_member(id, std::move(joined.carried_));
-  alone_.emplace(id, std::move(joined));
+  separate_.emplace(id, std::move(joined));
   return {};
 }
 

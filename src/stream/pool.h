@@ -71,8 +71,8 @@ class StreamPool {
   Status join(int64_t id, const Stream& stream);
   bool done(int64_t id) const;
 
-  bool contains(int64_t id) const { return members_.contains(id) || alone_.contains(id); }
-  size_t size() const { return members_.size() + alone_.size(); }
+  bool contains(int64_t id) const { return members_.contains(id) || separate_.contains(id); }
+  size_t size() const { return members_.size() + separate_.size(); }
   size_t capacity() const { return capacity_; }
   const std::vector<std::string>& output_names() const { return first_.output_names(); }
   const std::string& why_single() const;  // empty: streams run together
@@ -83,7 +83,7 @@ class StreamPool {
   friend class PoolPlaces;
 
   StreamPool(Stream first, size_t capacity) : first_(std::move(first)), capacity_(capacity) {}
-  Result<std::vector<Stream::Pushed>> push_alone(std::span<const Chunk> chunks, const RunOptions& options);
+  Result<std::vector<Stream::Pushed>> push_separately(std::span<const Chunk> chunks, const RunOptions& options);
   Status check_room(size_t fresh) const;
   Status check_entries(const Stream& stream) const;
   Status add_member(int64_t id, Carried carried);
@@ -92,10 +92,10 @@ class StreamPool {
   size_t capacity_;
   std::shared_ptr<const PooledModel> model_;
   std::unordered_map<int64_t, PoolMember> members_;
-  std::list<PoolGroup> groups_;                // none is empty
-  std::unordered_map<int64_t, Stream> alone_;  // streams that run by themselves
-  Push push_;                                  // the current push of streams from any groups
-  Carried spare_;                              // data of a replaced group; its memory is reused
+  std::list<PoolGroup> groups_;                   // none is empty
+  std::unordered_map<int64_t, Stream> separate_;  // streams that run by themselves
+  Push push_;                                     // the current push of streams from any groups
+  Carried spare_;                                 // data of a replaced group; its memory is reused
   uint64_t pushes_ = 0;
   int64_t runs_ = 0;
 };

@@ -26,7 +26,7 @@ Status PoolPlaces::find(std::vector<Moved> moved) {
 // group is rebuilt in the order of the push, so that the next push finds it so. Other streams go to a group of streams
 // like them, or to a new one.
 Status PoolPlaces::find_one(Moved moved, bool whole) {
-  if (moved.origin && !whole && entries::alike(*pool_.model_, moved.origin->carried, moved.carried)) {
+  if (moved.origin && !whole && entries::fit_together(*pool_.model_, moved.origin->carried, moved.carried)) {
     TREADLE_TRY(entries::make_exclusive(moved.origin->carried));
     promise(moved, *moved.origin);
     written_.push_back({moved.origin, std::move(moved.members), std::move(moved.carried), false});
@@ -112,8 +112,9 @@ Status PoolPlaces::grow(Remade& target, const Moved& moved, size_t room) {
 }
 
 PoolPlaces::Remade* PoolPlaces::remade_like(const Carried& carried) {
-  const auto it = std::find_if(remade_.begin(), remade_.end(),
-                               [&](const Remade& r) { return entries::alike(*pool_.model_, r.carried, carried); });
+  const auto it = std::find_if(remade_.begin(), remade_.end(), [&](const Remade& r) {
+    return entries::fit_together(*pool_.model_, r.carried, carried);
+  });
   return it == remade_.end() ? nullptr : &*it;
 }
 
@@ -122,7 +123,7 @@ PoolGroup* PoolPlaces::group_like(const Carried& carried) {
     return std::any_of(remade_.begin(), remade_.end(), [&](const Remade& r) { return r.group == &group; });
   };
   for (PoolGroup& group : pool_.groups_) {
-    if (!is_remade(group) && entries::alike(*pool_.model_, group.carried, carried)) return &group;
+    if (!is_remade(group) && entries::fit_together(*pool_.model_, group.carried, carried)) return &group;
   }
   return nullptr;
 }
@@ -156,7 +157,7 @@ void PoolPlaces::take() {
   }
   pool_.groups_.splice(pool_.groups_.end(), fresh_);
   for (Remade& made : remade_) {
-    settle(made);
+    finish(made);
     pool_.spare_ = std::move(made.carried);
   }
   for (const Written& written : written_) write(written);
@@ -165,7 +166,7 @@ void PoolPlaces::take() {
   pool_.groups_.remove_if([](const PoolGroup& group) { return group.live == 0; });
 }
 
-void PoolPlaces::settle(Remade& remade) {
+void PoolPlaces::finish(Remade& remade) {
   PoolGroup& group = *remade.group;
   group.ids.swap(remade.ids);
   group.members.swap(remade.members);

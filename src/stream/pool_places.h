@@ -55,7 +55,7 @@ class PoolPlaces {
   Status add(PoolGroup& group, Moved moved);
   void promise(const Moved& moved, PoolGroup& group);
   void forget_promises();
-  static void settle(Remade& remade);
+  static void finish(Remade& remade);
   void write(const Written& written);
 
   StreamPool& pool_;

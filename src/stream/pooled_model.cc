@@ -28,7 +28,7 @@ class Finder {
     if (layout_.hop == 0 && !layout_.timed.empty()) return error(Code::kInvalidArgument, "there is no hop");
     TREADLE_ASSIGN(const auto windows, BatchedModel::make(*layout_.session, timed_, carried_, layout_.bound,
                                                           layout_.context + layout_.hop));
-    model_.begins_among_others = true;
+    model_.begins_in_group = true;
     TREADLE_TRY(take_axes(*windows->session, windows->batch));
     TREADLE_ASSIGN(model_.layout, layout_.on({windows, windows->session.get()}, nullptr));
     return {};
@@ -40,7 +40,7 @@ class Finder {
     if (batched->hop != single.hop || batched->first != single.first || batched->states != single.states) {
       return error(Code::kInvalidArgument, "a batch is taken in other blocks");
     }
-    model_.begins_among_others = batched->begins_with_zeros;
+    model_.begins_in_group = batched->begins_with_zeros;
     TREADLE_TRY(take_axes(*batched->steady, batched->batch));
     TREADLE_ASSIGN(model_.layout, layout_.on({batched, batched->start.get()}, batched));
     return {};
@@ -73,7 +73,7 @@ class Finder {
       return error(Code::kInvalidArgument, "state '{}' is one for the whole batch", name);
     }
     for (const StreamLayout::Output& o : layout_.outputs) model_.outputs.push_back(batch.outputs[o.index]);
-    for (size_t i = 0; i < layout_.states.size(); ++i) model_.begins_among_others &= keeps_sizes(i);
+    for (size_t i = 0; i < layout_.states.size(); ++i) model_.begins_in_group &= keeps_sizes(i);
     return {};
   }
 

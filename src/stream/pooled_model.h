@@ -22,7 +22,7 @@ struct PooledModel {
   // Batch axes of states (declared, then found) and of outputs. kNoAxis: all entries have the same value.
   std::vector<int64_t> states, outputs;
   // A new stream may begin in a run with streams that have run before, since its initial data is known.
-  bool begins_among_others = false;
+  bool begins_in_group = false;
 
   // `layout`: for one stream.
   static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);

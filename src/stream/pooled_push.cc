@@ -46,7 +46,7 @@ Result<std::vector<Stream::Pushed>> PooledPush::each(std::span<const StreamPool:
     for (size_t o = 0; o < layout_.outputs.size(); ++o) {
       TREADLE_ASSIGN(pushed[i].outputs.emplace_back(), result_of(rows_[i], o));
     }
-    for (const Piece& piece : alike_[rows_[i].with].pieces)
+    for (const Piece& piece : cohorts_[rows_[i].with].pieces)
       pushed[i].runs += rows_[i].position < piece.rows ? piece.runs : 0;
   }
   commit();
@@ -72,7 +72,7 @@ Result<Stream::Pushed> PooledPush::batch(std::span<const int64_t> ids, std::span
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i].entry = i;
   TREADLE_TRY(run_all());
   TREADLE_TRY(join_results(pushed.outputs, lengths));
-  for (const Piece& piece : alike_.front().pieces) pushed.runs += piece.runs;
+  for (const Piece& piece : cohorts_.front().pieces) pushed.runs += piece.runs;
   commit();
   return pushed;
 }
@@ -90,7 +90,7 @@ Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<cons
   if (std::any_of(group->members.begin(), group->members.end(), waits)) return false;
   TREADLE_ASSIGN(const Chunk chunk, take_chunk(layout_, feeds, ids.size()));
   const int64_t fresh = samples_of(chunk);
-  if (samples_to_run(layout_, group->carried.begun, fresh) != fresh || begins_alone(group)) return false;
+  if (samples_to_run(layout_, group->carried.begun, fresh) != fresh || begins_separately(group)) return false;
   const std::vector<AnyValue*> places = places_of(pushed.outputs);
   TREADLE_ASSIGN(pushed.runs, group->push.make(layout_, group->carried, feeds, false, places, options_));
   pool_.runs_ += static_cast<int64_t>(pushed.runs);
@@ -172,35 +172,35 @@ int64_t PooledPush::samples_of(const Chunk& chunk) const {
 // --- The runs -------------------------------------------------------------------------------------------------------
 
 Status PooledPush::run_all() {
-  TREADLE_TRY(find_host());
+  TREADLE_TRY(find_joined_group());
   for (Row& row : rows_) {
-    if (row.member->group || !host_) sort_in(row);
+    if (row.member->group || !joined_group_) sort_in(row);
   }
   for (Row& row : rows_) {
-    if (!row.member->group && host_) sort_in(row);
+    if (!row.member->group && joined_group_) sort_in(row);
   }
-  for (Alike& alike : alike_) {
+  for (Cohort& cohort : cohorts_) {
     const auto before = [](const Row* a, const Row* b) { return a->runs == b->runs ? a < b : a->runs > b->runs; };
-    if (!std::is_sorted(alike.rows.begin(), alike.rows.end(), before)) {
-      std::sort(alike.rows.begin(), alike.rows.end(), before);
+    if (!std::is_sorted(cohort.rows.begin(), cohort.rows.end(), before)) {
+      std::sort(cohort.rows.begin(), cohort.rows.end(), before);
     }
-    for (size_t i = 0; i < alike.rows.size(); ++i) alike.rows[i]->position = i;
-    Status status = alike.run ? run(alike) : give_nothing(alike);
+    for (size_t i = 0; i < cohort.rows.size(); ++i) cohort.rows[i]->position = i;
+    Status status = cohort.run ? run(cohort) : give_nothing(cohort);
     if (status.ok()) continue;
-    const std::string more = alike.rows.size() > 1 ? fmt::format(" and {} more", alike.rows.size() - 1) : "";
-    return std::move(status).in(fmt::format("stream {}{}:", alike.rows.front()->member->id, more));
+    const std::string more = cohort.rows.size() > 1 ? fmt::format(" and {} more", cohort.rows.size() - 1) : "";
+    return std::move(status).in(fmt::format("stream {}{}:", cohort.rows.front()->member->id, more));
   }
   TREADLE_TRY(keep_waiting());
   return places_.find(std::move(moved_));
 }
 
-Status PooledPush::find_host() {
+Status PooledPush::find_joined_group() {
   const auto is_fresh = [](const Row& row) { return !row.member->group; };
-  if (!model_.begins_among_others || std::none_of(rows_.begin(), rows_.end(), is_fresh)) return {};
+  if (!model_.begins_in_group || std::none_of(rows_.begin(), rows_.end(), is_fresh)) return {};
   const auto row = std::find_if_not(rows_.begin(), rows_.end(), is_fresh);
   if (row == rows_.end() || (layout_.over_time && !row->member->group->carried.begun)) return {};
   TREADLE_ASSIGN(beginning_, entries::beginning_like(model_, row->member->group->carried, pool_.first_.carried_));
-  if (beginning_) host_ = row->member->group;
+  if (beginning_) joined_group_ = row->member->group;
   return {};
 }
 
@@ -211,39 +211,39 @@ void PooledPush::sort_in(Row& row) {
   row.fresh = samples_of(chunks_[row.chunk]);
   row.runs = samples_to_run(layout_, carried.begun, row.member->pending + row.fresh);
   std::optional<size_t> with;
-  if (!row.group && row.runs > 0 && host_) {
-    row.group = host_;
-    with = find_alike(row);
+  if (!row.group && row.runs > 0 && joined_group_) {
+    row.group = joined_group_;
+    with = find_cohort(row);
   }
   if (!with) {
-    row.group = row.member->group;  // no stream of the host runs: new streams run together
-    with = find_alike(row);
+    row.group = row.member->group;  // no stream of the joined group runs: new streams run together
+    with = find_cohort(row);
   }
   if (!with) {
-    with = alike_.size();
-    alike_.push_back({row.group, row.runs > 0, {}, {}});
+    with = cohorts_.size();
+    cohorts_.push_back({row.group, row.runs > 0, {}, {}});
   }
   row.with = *with;
-  alike_[row.with].rows.push_back(&row);
+  cohorts_[row.with].rows.push_back(&row);
 }
 
 // The set of streams of its group with which it can run.
-std::optional<size_t> PooledPush::find_alike(const Row& row) const {
-  if (row.runs > 0 && begins_alone(row.group)) return std::nullopt;
-  for (size_t k = alike_.size(); k-- > 0;) {
-    if (fits(alike_[k], row)) return k;
+std::optional<size_t> PooledPush::find_cohort(const Row& row) const {
+  if (row.runs > 0 && begins_separately(row.group)) return std::nullopt;
+  for (size_t k = cohorts_.size(); k-- > 0;) {
+    if (fits(cohorts_[k], row)) return k;
   }
   return std::nullopt;
 }
 
 // Whether the stream's first block over time is next, and has no batch.
-bool PooledPush::begins_alone(const PoolGroup* group) const {
+bool PooledPush::begins_separately(const PoolGroup* group) const {
   return layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
 }
 
-bool PooledPush::fits(const Alike& alike, const Row& row) const {
-  if (alike.group != row.group || alike.run != (row.runs > 0)) return false;
-  const Row& other = *alike.rows.front();
+bool PooledPush::fits(const Cohort& cohort, const Row& row) const {
+  if (cohort.group != row.group || cohort.run != (row.runs > 0)) return false;
+  const Row& other = *cohort.rows.front();
   if (other.chunk == row.chunk) return true;
   for (size_t t = 0; t < model_.fed.size(); ++t) {
     const Dims &a = chunks_[other.chunk][t]->tensor().dims(), &b = chunks_[row.chunk][t]->tensor().dims();
@@ -255,11 +255,11 @@ bool PooledPush::fits(const Alike& alike, const Row& row) const {
   return true;
 }
 
-std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
-  const Carried* beginning = alike.group && beginning_ ? &*beginning_ : &pool_.first_.carried_;
+std::vector<entries::Entry> PooledPush::entries_of(const Cohort& cohort) const {
+  const Carried* beginning = cohort.group && beginning_ ? &*beginning_ : &pool_.first_.carried_;
   std::vector<entries::Entry> entries;
-  entries.reserve(alike.rows.size());
-  for (const Row* row : alike.rows) {
+  entries.reserve(cohort.rows.size());
+  for (const Row* row : cohort.rows) {
     const PoolGroup* group = row->member->group;
     entries.push_back({group ? &group->carried : beginning, row->member->at});
   }
@@ -267,19 +267,19 @@ std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
 }
 
 // Runs all streams together as long as all have samples; then continues with the streams that have more.
-Status PooledPush::run(Alike& alike) {
-  std::vector<entries::Entry> from = entries_of(alike);
+Status PooledPush::run(Cohort& cohort) {
+  std::vector<entries::Entry> from = entries_of(cohort);
   TREADLE_ASSIGN(Carried carried, entries::gather(model_, from, 0, std::exchange(pool_.spare_, {})));
   int64_t at = 0;
-  for (size_t rows = alike.rows.size(); rows > 0;) {
-    const int64_t until = alike.rows[rows - 1]->runs;
-    TREADLE_ASSIGN(Piece piece, make(alike, rows, carried, at, until));
-    alike.pieces.push_back(std::move(piece));
+  for (size_t rows = cohort.rows.size(); rows > 0;) {
+    const int64_t until = cohort.rows[rows - 1]->runs;
+    TREADLE_ASSIGN(Piece piece, make(cohort, rows, carried, at, until));
+    cohort.pieces.push_back(std::move(piece));
     at = until;
     size_t left = rows;
-    while (left > 0 && alike.rows[left - 1]->runs == at) --left;
-    if (left == 0) return split(alike, 0, rows, std::move(carried));
-    TREADLE_TRY(split(alike, left, rows, carried));
+    while (left > 0 && cohort.rows[left - 1]->runs == at) --left;
+    if (left == 0) return split(cohort, 0, rows, std::move(carried));
+    TREADLE_TRY(split(cohort, left, rows, carried));
     from.clear();
     for (size_t i = 0; i < left; ++i) from.push_back({&carried, i});
     TREADLE_ASSIGN(carried, entries::gather(model_, from));
@@ -290,42 +290,42 @@ Status PooledPush::run(Alike& alike) {
 
 // No sample completes a block of these streams. Gives the results that are known all the same: results without frames,
 // or results of earlier samples. The streams' data does not change.
-Status PooledPush::give_nothing(Alike& alike) {
-  TREADLE_ASSIGN(Carried carried, entries::gather(model_, entries_of(alike)));
-  TREADLE_ASSIGN(Piece piece, make(alike, alike.rows.size(), carried, 0, 0));
-  alike.pieces.push_back(std::move(piece));
+Status PooledPush::give_nothing(Cohort& cohort) {
+  TREADLE_ASSIGN(Carried carried, entries::gather(model_, entries_of(cohort)));
+  TREADLE_ASSIGN(Piece piece, make(cohort, cohort.rows.size(), carried, 0, 0));
+  cohort.pieces.push_back(std::move(piece));
   return {};
 }
 
 // Runs the samples from `from` until `until` of the first `rows` streams, whose data is in `carried`.
-Result<PooledPush::Piece> PooledPush::make(const Alike& alike, size_t rows, Carried& carried, int64_t from,
+Result<PooledPush::Piece> PooledPush::make(const Cohort& cohort, size_t rows, Carried& carried, int64_t from,
                                            int64_t until) {
   Piece piece{rows, 0, std::vector<AnyValue>(layout_.outputs.size())};
   std::vector<AnyValue> made(model_.fed.size());
   std::vector<Feed> feeds;
   for (size_t t = 0; t < model_.fed.size(); ++t) {
-    TREADLE_ASSIGN(const AnyValue* value, samples(alike, rows, t, from, until, made[t]));
+    TREADLE_ASSIGN(const AnyValue* value, samples(cohort, rows, t, from, until, made[t]));
     feeds.push_back({model_.fed[t].info->name, value});
   }
-  const StreamLayout& layout = alike.run && begins_alone(alike.group) ? *pool_.first_.layout_ : layout_;
+  const StreamLayout& layout = cohort.run && begins_separately(cohort.group) ? *pool_.first_.layout_ : layout_;
   TREADLE_ASSIGN(piece.runs, pool_.push_.make(layout, carried, feeds, false, places_of(piece.results), options_));
   runs_ += static_cast<int64_t>(piece.runs);
   return piece;
 }
 
-Result<const AnyValue*> PooledPush::samples(const Alike& alike, size_t rows, size_t timed, int64_t from, int64_t until,
-                                            AnyValue& made) const {
-  const AnyValue& like = *chunks_[alike.rows.front()->chunk][timed];
-  if (is_all_that_is_fed(alike, rows, from, until)) return &like;
+Result<const AnyValue*> PooledPush::samples(const Cohort& cohort, size_t rows, size_t timed, int64_t from,
+                                            int64_t until, AnyValue& made) const {
+  const AnyValue& like = *chunks_[cohort.rows.front()->chunk][timed];
+  if (is_all_that_is_fed(cohort, rows, from, until)) return &like;
   Dims dims = like.tensor().dims();
   const PooledModel::Fed& input = model_.fed[timed];
   dims[static_cast<size_t>(input.batch)] = static_cast<int64_t>(rows);
   if (input.time >= 0) dims[static_cast<size_t>(input.time)] = until - from;
   TREADLE_TRY(resize(made, like.tensor().type(), dims));
   for (size_t i = 0; i < rows;) {
-    const Row& row = *alike.rows[i];
+    const Row& row = *cohort.rows[i];
     size_t next = i + 1;  // contiguous entries are copied together
-    while (next < rows && (input.time < 0 || row.member->pending == 0) && continues(row, *alike.rows[next], next - i))
+    while (next < rows && (input.time < 0 || row.member->pending == 0) && continues(row, *cohort.rows[next], next - i))
       ++next;
     copy_samples(row, timed, {from, until, static_cast<int64_t>(next - i)}, made, i);
     i = next;
@@ -339,10 +339,10 @@ bool PooledPush::continues(const Row& row, const Row& other, size_t behind) {
 }
 
 // Whether the run takes exactly the one chunk, which has an entry for each stream.
-bool PooledPush::is_all_that_is_fed(const Alike& alike, size_t rows, int64_t from, int64_t until) const {
+bool PooledPush::is_all_that_is_fed(const Cohort& cohort, size_t rows, int64_t from, int64_t until) const {
   if (chunks_.size() > 1 || rows != rows_.size() || from > 0) return false;
   for (size_t i = 0; i < rows; ++i) {
-    const Row& row = *alike.rows[i];
+    const Row& row = *cohort.rows[i];
     if (row.entry != i || row.member->pending > 0 || row.fresh != until) return false;
   }
   return true;
@@ -368,30 +368,30 @@ void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, 
 
 // Records that the streams `from` to `until` have run; their data is in the entries of `carried`. Streams that began in
 // this run stay with a group that is whole; otherwise they go where there is room.
-Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried carried) {
+Status PooledPush::split(const Cohort& cohort, size_t from, size_t until, Carried carried) {
   std::vector<PoolMember*> all, old, fresh;
   for (size_t i = from; i < until; ++i) {
-    PoolMember* member = alike.rows[i]->member;
+    PoolMember* member = cohort.rows[i]->member;
     all.push_back(member);
     (member->group ? old : fresh).push_back(member);
   }
-  const bool together = fresh.empty() || old.empty() || old.size() == alike.group->live;
+  const bool together = fresh.empty() || old.empty() || old.size() == cohort.group->live;
   if (from == 0 && together) {
-    moved_.push_back({std::move(all), old.empty() ? nullptr : alike.group, std::move(carried)});
+    moved_.push_back({std::move(all), old.empty() ? nullptr : cohort.group, std::move(carried)});
     return {};
   }
   const auto move = [&](std::vector<PoolMember*> members, PoolGroup* origin, auto takes_part) -> Status {
     std::vector<entries::Entry> entries;
     for (size_t i = from; i < until; ++i) {
-      if (takes_part(alike.rows[i]->member)) entries.push_back({&carried, i});
+      if (takes_part(cohort.rows[i]->member)) entries.push_back({&carried, i});
     }
     TREADLE_ASSIGN(Carried own, entries::gather(model_, entries));
     moved_.push_back({std::move(members), origin, std::move(own)});
     return {};
   };
   const auto is_old = [](const PoolMember* member) { return member->group != nullptr; };
-  if (together) return move(std::move(all), old.empty() ? nullptr : alike.group, [](const auto*) { return true; });
-  TREADLE_TRY(move(std::move(old), alike.group, is_old));
+  if (together) return move(std::move(all), old.empty() ? nullptr : cohort.group, [](const auto*) { return true; });
+  TREADLE_TRY(move(std::move(old), cohort.group, is_old));
   return move(std::move(fresh), nullptr, std::not_fn(is_old));
 }
 

@@ -28,7 +28,7 @@ class PooledPush {
     PoolGroup* group = nullptr;     // with whose streams it runs; null: streams that have not run yet
     size_t chunk = 0, entry = 0;    // position in the feeds
     int64_t fresh = 0, runs = 0;    // new samples; samples, waiting ones included, that run
-    size_t with = 0, position = 0;  // index in `alike_`, and index in its rows
+    size_t with = 0, position = 0;  // index in `cohorts_`, and index in its rows
   };
   // The results of one run, or of several in sequence, for the first `rows` streams.
   struct Piece {
@@ -36,7 +36,7 @@ class PooledPush {
     std::vector<AnyValue> results;
   };
   // Streams of one group whose chunks differ in length only.
-  struct Alike {
+  struct Cohort {
     PoolGroup* group;        // null: streams that have not run yet
     bool run;                // false: no sample completes a block
     std::vector<Row*> rows;  // sorted by the number of samples to run, longest first
@@ -55,22 +55,22 @@ class PooledPush {
   static Status check_rank(const PooledModel::Fed& input, const AnyValue* value);
   int64_t samples_of(const Chunk& chunk) const;
   Result<Chunk> take_chunk(const StreamLayout& layout, std::span<const Feed> feeds, size_t entries) const;
-  bool begins_alone(const PoolGroup* group) const;
-  Status find_host();
+  bool begins_separately(const PoolGroup* group) const;
+  Status find_joined_group();
   void sort_in(Row& row);
-  std::optional<size_t> find_alike(const Row& row) const;
-  std::vector<entries::Entry> entries_of(const Alike& alike) const;
-  bool fits(const Alike& alike, const Row& row) const;
+  std::optional<size_t> find_cohort(const Row& row) const;
+  std::vector<entries::Entry> entries_of(const Cohort& cohort) const;
+  bool fits(const Cohort& cohort, const Row& row) const;
   Status run_all();
-  Status run(Alike& alike);
-  Status give_nothing(Alike& alike);
-  Result<Piece> make(const Alike& alike, size_t rows, Carried& carried, int64_t from, int64_t until);
-  Result<const AnyValue*> samples(const Alike& alike, size_t rows, size_t timed, int64_t from, int64_t until,
+  Status run(Cohort& cohort);
+  Status give_nothing(Cohort& cohort);
+  Result<Piece> make(const Cohort& cohort, size_t rows, Carried& carried, int64_t from, int64_t until);
+  Result<const AnyValue*> samples(const Cohort& cohort, size_t rows, size_t timed, int64_t from, int64_t until,
                                   AnyValue& made) const;
-  bool is_all_that_is_fed(const Alike& alike, size_t rows, int64_t from, int64_t until) const;
+  bool is_all_that_is_fed(const Cohort& cohort, size_t rows, int64_t from, int64_t until) const;
   static bool continues(const Row& row, const Row& other, size_t behind);
   void copy_samples(const Row& row, size_t timed, const Range& range, AnyValue& to, size_t at) const;
-  Status split(const Alike& alike, size_t from, size_t until, Carried carried);
+  Status split(const Cohort& cohort, size_t from, size_t until, Carried carried);
   Status keep_waiting();
   Result<AnyValue> result_of(const Row& row, size_t output) const;
   int64_t length_of(const AnyValue& result, size_t output) const;
@@ -89,12 +89,12 @@ class PooledPush {
   std::unordered_map<int64_t, PoolMember> fresh_;  // new streams
   std::vector<Row> rows_;
   std::vector<Chunk> chunks_;
-  std::vector<Alike> alike_;
+  std::vector<Cohort> cohorts_;
   std::vector<PoolPlaces::Moved> moved_;
   std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: new waiting samples; empty: none
   PoolPlaces places_;
-  PoolGroup* host_ = nullptr;         // the group in whose runs new streams begin; null: none
-  std::optional<Carried> beginning_;  // initial data of a new stream, in the host's sizes
+  PoolGroup* joined_group_ = nullptr;  // the group in whose runs new streams begin; null: none
+  std::optional<Carried> beginning_;   // initial data of a new stream, in the joined group's sizes
   int64_t runs_ = 0;
 };
 

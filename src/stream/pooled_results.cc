@@ -12,7 +12,7 @@ namespace treadle {
 
 Result<AnyValue> PooledPush::result_of(const Row& row, size_t output) const {
   std::vector<AnyValue> parts;
-  for (const Piece& piece : alike_[row.with].pieces) {
+  for (const Piece& piece : cohorts_[row.with].pieces) {
     if (row.position >= piece.rows) continue;
     const AnyValue& result = piece.results[output];
     // Elements of a sequence are not stacked.
@@ -33,7 +33,7 @@ int64_t PooledPush::length_of(const AnyValue& result, size_t output) const {
 
 int64_t PooledPush::length_of(const Row& row, size_t output) const {
   int64_t length = 0;
-  for (const Piece& piece : alike_[row.with].pieces) {
+  for (const Piece& piece : cohorts_[row.with].pieces) {
     if (row.position >= piece.rows) break;
     const int64_t more = length_of(piece.results[output], output);
     length = model_.joined_axis(output) < 0 ? more : length + more;
@@ -42,8 +42,8 @@ int64_t PooledPush::length_of(const Row& row, size_t output) const {
 }
 
 Status PooledPush::join_results(std::vector<AnyValue>& outputs, std::span<int64_t> lengths) const {
-  const std::vector<Piece>& pieces = alike_.front().pieces;
-  const bool in_order = alike_.size() == 1 && pieces.size() == 1 && pieces.front().rows == rows_.size();
+  const std::vector<Piece>& pieces = cohorts_.front().pieces;
+  const bool in_order = cohorts_.size() == 1 && pieces.size() == 1 && pieces.front().rows == rows_.size();
   if (in_order) outputs = pieces.front().results;
   std::vector<int64_t> of_output(rows_.size());
   for (size_t o = 0; o < outputs.size() && !(in_order && lengths.empty()); ++o) {
@@ -71,7 +71,7 @@ Status PooledPush::check_lengths(size_t output, std::span<const int64_t> lengths
 Status PooledPush::join_result(size_t output, std::span<const int64_t> lengths, AnyValue& joined) const {
   const int64_t axis = model_.result_axis(output), time = model_.joined_axis(output);
   if (axis == kNoAxis) {
-    joined = alike_.front().pieces.front().results[output];
+    joined = cohorts_.front().pieces.front().results[output];
     return {};
   }
   TREADLE_ASSIGN(const Tensor* like, shape_of_results(output));
@@ -93,8 +93,8 @@ Status PooledPush::join_result(size_t output, std::span<const int64_t> lengths, 
 Result<const Tensor*> PooledPush::shape_of_results(size_t output) const {
   const int64_t axis = model_.result_axis(output), time = model_.joined_axis(output);
   const Tensor* like = nullptr;
-  for (const Alike& alike : alike_) {
-    for (const Piece& piece : alike.pieces) {
+  for (const Cohort& cohort : cohorts_) {
+    for (const Piece& piece : cohort.pieces) {
       const AnyValue& result = piece.results[output];
       if (result.is_none()) continue;
       bool fits = result.is_tensor();
@@ -108,7 +108,7 @@ Result<const Tensor*> PooledPush::shape_of_results(size_t output) const {
       return error(
           Code::kInvalidArgument,
           "the results of '{}' of streams {} and {} fit into no array. Give chunks of their own to the streams",
-          layout_.output_names[output], alike_.front().rows.front()->member->id, alike.rows.front()->member->id);
+          layout_.output_names[output], cohorts_.front().rows.front()->member->id, cohort.rows.front()->member->id);
     }
   }
   return like;
@@ -125,7 +125,7 @@ void PooledPush::copy_rows(size_t output, Tensor& joined) const {
       ++next;
     const auto first = static_cast<int64_t>(row.position), count = static_cast<int64_t>(next - i);
     int64_t at = 0;
-    for (const Piece& piece : alike_[row.with].pieces) {
+    for (const Piece& piece : cohorts_[row.with].pieces) {
       if (row.position >= piece.rows) break;
       const AnyValue& result = piece.results[output];
       if (!result.is_tensor()) continue;

@@ -104,7 +104,7 @@ Status Push::begin(const StreamLayout& layout, const Carried& carried, std::span
     TREADLE_TRY(join(i));
   }
   block_ = choose_block();
-  TREADLE_TRY(settle_states());
+  TREADLE_TRY(size_states());
   return next_tails();
 }
 
@@ -114,7 +114,7 @@ void Push::prepare(const StreamLayout& layout) {
   for (auto* values : {&padding_, &joined_, &windows_, &tails_}) values->resize(layout.timed.size());
   for (auto* values : {&last_values_, &kept_}) values->resize(outputs);
   last_dims_.resize(outputs);
-  settled_.resize(layout.states.size());
+  sized_states_.resize(layout.states.size());
   gathered_.clear();
   for (size_t i = 0; i < outputs; ++i) {
     gathered_.push_back(Gathered({.name = layout.output_names[i],
@@ -207,11 +207,11 @@ Symbols Push::symbols() const {
 }
 
 // States with their initial zeros take their open sizes (the batch) from the inputs.
-Status Push::settle_states() {
+Status Push::size_states() {
   if (!block_.session) return {};
-  for (size_t i = 0; i < settled_.size(); ++i) {
+  for (size_t i = 0; i < sized_states_.size(); ++i) {
     if (!carried_->is_initial[i]) continue;
-    TREADLE_ASSIGN(settled_[i],
+    TREADLE_ASSIGN(sized_states_[i],
                    treadle::first_state(*layout_->states[i].input, layout_->states[i].first.shape, symbols()));
   }
   if (block_.gives_found && carried_->found.empty()) found_.resize(layout_->over_time->states.size());
@@ -219,7 +219,7 @@ Status Push::settle_states() {
 }
 
 const AnyValue& Push::first_state(size_t i) const {
-  return i < carried_->states.size() && carried_->is_initial[i] ? settled_[i] : carried_->state(i);
+  return i < carried_->states.size() && carried_->is_initial[i] ? sized_states_[i] : carried_->state(i);
 }
 
 // Copies the samples behind the runs, with their context, so that neither the caller's array nor a long join is kept
@@ -332,7 +332,7 @@ class Hops {
  public:
   Hops(const RunOptions& options, size_t count)
       : options_(options), watched_(options), count_(static_cast<int64_t>(count)) {
-    watched_.progress = [](void* hops, int64_t, int64_t) { return static_cast<Hops*>(hops)->tell(); };
+    watched_.progress = [](void* hops, int64_t, int64_t) { return static_cast<Hops*>(hops)->report(); };
     watched_.progress_context = this;
   }
   const RunOptions& of_run() const { return options_.progress && count_ > 1 ? watched_ : options_; }
@@ -344,7 +344,7 @@ class Hops {
 
  private:
   // Each run calls it at intervals, and at its end.
-  bool tell() {
+  bool report() {
     const auto now = Limits::Clock::now();
     if (now < next_) return false;
     next_ = now + run::kReportInterval;

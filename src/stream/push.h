@@ -70,7 +70,7 @@ class Push {
   Status join(size_t timed);
   Block choose_block() const;
   Symbols symbols() const;
-  Status settle_states();
+  Status size_states();
   Status next_tails();
 
   void prepare_run(const Session& session);
@@ -80,7 +80,7 @@ class Push {
   Status run_session(const RunOptions& options);
   Status run(const RunOptions& options);
 
-  void turn_places(bool odd, std::span<AnyValue* const> places);
+  void swap_places(bool odd, std::span<AnyValue* const> places);
   Status give_nothing(size_t output, AnyValue& place);
   Status keep_value(size_t output, const AnyValue& value);
   bool lacks_frames(size_t output, const AnyValue& value) const;
@@ -95,7 +95,7 @@ class Push {
   int64_t available_ = 0;                                     // samples after the context
   std::vector<AnyValue> padding_, joined_, windows_, tails_;  // per timed input
   bool new_tails_ = false;                                    // tails_ has new contents
-  std::vector<AnyValue> settled_;              // per declared state: zeros of the sizes that the inputs gave
+  std::vector<AnyValue> sized_states_;         // per declared state: zeros of the sizes that the inputs gave
   std::array<std::vector<AnyValue>, 2> next_;  // states after the current run and the run before
   std::vector<AnyValue> found_;                // places for found states
   std::vector<Gathered> gathered_;             // per output

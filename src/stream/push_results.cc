@@ -79,7 +79,7 @@ Status Push::give_nothing(size_t output, AnyValue& place) {
 // The number of complete hops may alternate between n and n + 1, so results of pushes with an even number and with an
 // odd number of hops have places of their own. When the number changes, the contents of the caller's places are swapped
 // with the kept ones.
-void Push::turn_places(bool odd, std::span<AnyValue* const> places) {
+void Push::swap_places(bool odd, std::span<AnyValue* const> places) {
   if (odd_ != odd) {
     for (size_t i = 0; i < places.size(); ++i) std::swap(*places[i], kept_[i]);
   }
@@ -91,22 +91,22 @@ Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::spa
   if (!layout.timed.empty()) options.begin_long_work();  // any number of samples is copied and run
   TREADLE_TRY(begin(layout, carried, feeds, last));
   // On any failure, lent memory goes back to its place.
-  struct Turn {
+  struct LentPlaces {
     Push& push;
     std::span<AnyValue* const> places;
     const bool was_odd = push.odd_;
     bool stays = false;
-    ~Turn() {
+    ~LentPlaces() {
       if (stays) return;
       for (size_t i = 0; i < push.gathered_.size(); ++i) push.gathered_[i].give_back(*places[i]);
-      push.turn_places(was_odd, places);
+      push.swap_places(was_odd, places);
     }
-  } turn{*this, places};
-  turn_places(block_.hops % 2 != 0, places);
+  } lent{*this, places};
+  swap_places(block_.hops % 2 != 0, places);
   expect(block_.count, places);
   TREADLE_TRY(run(options));
   TREADLE_TRY(give(places));
-  turn.stays = true;
+  lent.stays = true;
   commit(carried, places);
   commit_states(carried);
   return block_.count;

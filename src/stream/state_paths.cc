@@ -135,8 +135,8 @@ class GrowthWalk : public AxisWalk {
       if (grown && runs_along(v)) grown_.insert(v);
     }
   }
-  void hand_on(const ir::Value* to, const ir::Value* from) override {
-    AxisWalk::hand_on(to, from);
+  void pass_to(const ir::Value* to, const ir::Value* from) override {
+    AxisWalk::pass_to(to, from);
     if (grown_.contains(from)) grown_.insert(to);
   }
 

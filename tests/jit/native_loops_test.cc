@@ -131,8 +131,8 @@ TEST(NativeLoops, ARowTimesAMatrix) {
   }
 }
 
-// src/jit/blocks.cc: long states without other readers stay in registers for many iterations.
-TEST(NativeLoops, LongStatesInBlocks) {
+// src/jit/element_strips.cc: long states without other readers stay in registers for many iterations.
+TEST(NativeLoops, LongStatesInStrips) {
   for (const int64_t width : {256, 1003}) {
     expect_state_of({width}, "h = Constant <value = float {0.5}> ()  a = Mul (s, h)  b = Add (a, h)  t = Sqrt (b)");
   }

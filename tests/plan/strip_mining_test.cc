@@ -15,11 +15,11 @@ namespace {
 constexpr int64_t kDepth = 16, kWidth = 64;
 
 // Rows of kWidth elements that a strip holds on this machine, and enough rows for their product to be made in strips.
-int64_t block_rows() {
-  return static_cast<int64_t>(caches().second / costs::kBlocksInCache / (kWidth * sizeof(float)));
+int64_t strip_rows() {
+  return static_cast<int64_t>(caches().second / costs::kStripsInCache / (kWidth * sizeof(float)));
 }
 int64_t many_rows() {
-  return std::max(4 * block_rows(), static_cast<int64_t>(costs::kLeastBlockedBytes / (kWidth * sizeof(float))));
+  return std::max(4 * strip_rows(), static_cast<int64_t>(costs::kLeastStripMinedBytes / (kWidth * sizeof(float))));
 }
 
 // h' = tanh(x W + h), rows of it, over `steps` steps of [rows, kDepth].
@@ -36,9 +36,9 @@ std::vector<Type> inputs(int64_t steps, int64_t rows) {
 }
 
 // Iterations of a strip, by loop; 0: no strips.
-std::vector<int64_t> blocks_of(const Planned& planned) {
+std::vector<int64_t> strips_of(const Planned& planned) {
   std::vector<int64_t> iterations;
-  for (const plan::Loop& loop : planned.program->loops) iterations.push_back(loop.schedule.blocks.iterations);
+  for (const plan::Loop& loop : planned.program->loops) iterations.push_back(loop.schedule.strips.iterations);
   return iterations;
 }
 
@@ -48,7 +48,7 @@ TEST(Strips, TakeTheMemoryOfOne) {
     TestGraph t(inputs(steps, 1), 2);
     write_cell(t, t.in(2), 0);
     const auto planned = plan_of(t);
-    EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{block_rows()});
+    EXPECT_EQ(strips_of(*planned), std::vector<int64_t>{strip_rows()});
     EXPECT_LE(planned->program->arena_bytes, caches().second / 2) << steps;
     expect_same_as_reference(t, *planned);
   }
@@ -61,7 +61,7 @@ TEST(Strips, GoBackwardsToo) {
     write_cell(t, x, 0);
     write_cell(t, x, 2, true);
     const auto planned = plan_of(t);
-    EXPECT_THAT(blocks_of(*planned), testing::ElementsAre(block_rows(), block_rows()));
+    EXPECT_THAT(strips_of(*planned), testing::ElementsAre(strip_rows(), strip_rows()));
     expect_same_as_reference(t, *planned);
   }
 }
@@ -70,7 +70,7 @@ TEST(Strips, HoldSeveralRowsOfAnIteration) {
   TestGraph t(inputs(many_rows() / 3 + 135, 3), 2);
   write_cell(t, t.in(2), 0);
   const auto planned = plan_of(t);
-  EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{block_rows() / 3});
+  EXPECT_EQ(strips_of(*planned), std::vector<int64_t>{strip_rows() / 3});
   expect_same_as_reference(t, *planned);
 }
 
@@ -80,13 +80,13 @@ TEST(Strips, OthersRunStacked) {
     TestGraph t(inputs(5000, 0), 2);
     write_cell(t, t.in(2), 0);
     const auto planned = plan_of(t);
-    EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{0});
+    EXPECT_EQ(strips_of(*planned), std::vector<int64_t>{0});
     expect_same_as_reference(t, *planned);
   }
   {
     TestGraph t(inputs(1000, 1), 2);
     write_cell(t, t.in(2), 0);
-    EXPECT_EQ(blocks_of(*plan_of(t)), std::vector<int64_t>{0});
+    EXPECT_EQ(strips_of(*plan_of(t)), std::vector<int64_t>{0});
   }
   {
     TestGraph t(inputs(5000, 1), 3);
@@ -99,13 +99,13 @@ TEST(Strips, OthersRunStacked) {
     t->set_output(1, after[1]);
     t->set_output(2, t->call("ReduceMax", {projected}));
     const auto planned = plan_of(t);
-    EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{0});
+    EXPECT_EQ(strips_of(*planned), std::vector<int64_t>{0});
     expect_same_as_reference(t, *planned);
   }
   {
     TestGraph t({floats({1, kWidth}), floats({kDepth, kWidth}), floats({Dim::symbol("T"), 1, kDepth})}, 2);
     write_cell(t, t.in(2), 0);
-    EXPECT_EQ(blocks_of(*plan_of(t)), std::vector<int64_t>{0});
+    EXPECT_EQ(strips_of(*plan_of(t)), std::vector<int64_t>{0});
   }
 }
 
@@ -121,7 +121,7 @@ TEST(Strips, WhatTheBodyReadsWholeStaysWhole) {
   t->set_output(0, after[0]);
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
-  EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{0});
+  EXPECT_EQ(strips_of(*planned), std::vector<int64_t>{0});
   expect_same_as_reference(t, *planned);
 }
 

@@ -1,4 +1,4 @@
-"""Loops that run at the same time, block of iterations by block of iterations: stacked layers, directions, and the
+"""Loops that run at the same time, strip of iterations by strip of iterations: stacked layers, directions, and the
 nodes between them. With any number of threads, the results are those of one.
 """
 
@@ -95,7 +95,7 @@ def test_stacked_layers(op):
     proto, feeds = stacked(op, states=True)
     check(proto, feeds)
     [line] = pipelines(session(proto, 2).dump_plan(feeds))
-    # Each layer waits for the block of the layer below, not for all of it.
+    # Each layer waits for the strip of the layer below, not for all of it.
     assert "(rows of" in line
     assert " after 0)" in line
     assert " after 1)" in line

@@ -1,4 +1,4 @@
-"""Products in front of a loop that run in blocks of its iterations: results do not depend on it in any tier, and limits,
+"""Products in front of a loop that run in strips of its iterations: results do not depend on it in any tier, and limits,
 stops, profiles and errors are those of any loop."""
 
 import json
@@ -69,11 +69,11 @@ def test_results_are_those_of_all_iterations_at_once(op, direction):
     proto = recurrent(op, direction)
     inputs = feed(8500 if op == "RNN" else 4500)
     expected = session(proto, tier="reference").run(None, inputs)
-    any_length = session(proto, jit="off")  # a plan for any length has no blocks
+    any_length = session(proto, jit="off")  # a plan for any length has no strips
     for steps in (5, 6):
         any_length.run(None, feed(steps))
     whole = any_length.run(None, inputs)
-    assert all(loop["block_iterations"] == 0 for loop in loops_of(any_length))
+    assert all(loop["strip_iterations"] == 0 for loop in loops_of(any_length))
     for entries in TIERS:
         found = session(proto, **entries)
         for _ in range(2):
@@ -82,19 +82,19 @@ def test_results_are_those_of_all_iterations_at_once(op, direction):
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
                 np.testing.assert_array_equal(a, c)
         if direction != "bidirectional" or "threads" not in entries:
-            assert all(loop["block_iterations"] > 0 for loop in loops_of(found))
+            assert all(loop["strip_iterations"] > 0 for loop in loops_of(found))
 
 
-def test_blocks_are_longer_where_threads_share_their_products():
+def test_strips_are_longer_where_threads_share_their_products():
     proto, inputs = recurrent("LSTM", depth=1500), feed(4000, depth=1500)
     alone, together = (session(proto, threads, jit="off") for threads in (1, 2))
     for a, b in zip(alone.run(None, inputs), together.run(None, inputs), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert 0 < loops_of(alone)[0]["block_iterations"] < loops_of(together)[0]["block_iterations"]
+    assert 0 < loops_of(alone)[0]["strip_iterations"] < loops_of(together)[0]["strip_iterations"]
 
 
 @pytest.mark.parametrize("iteration", [1500, 2048])
-def test_native_code_takes_over_within_a_block(monkeypatch, iteration):
+def test_native_code_takes_over_within_a_strip(monkeypatch, iteration):
     proto, inputs = recurrent("LSTM"), feed(4500)
     expected = session(proto, jit="off").run(None, inputs)
     monkeypatch.setenv("TREADLE_JIT", f"always,{iteration}")
@@ -103,7 +103,7 @@ def test_native_code_takes_over_within_a_block(monkeypatch, iteration):
 
 
 @pytest.mark.parametrize("op", ["GRU", "LSTM"])
-def test_lengths_end_in_the_middle_of_a_block(op):
+def test_lengths_end_in_the_middle_of_a_strip(op):
     proto = recurrent(op, lengths=True)
     inputs = feed(3000, 2, lengths=True)
     expected = session(proto, tier="reference").run(None, inputs)
@@ -123,12 +123,12 @@ def test_explain_and_profile_name_the_nodes_that_run_in_strips(tmp_path):
     inputs = feed(5000)
     found.run(None, inputs)
     [loop] = loops_of(found)
-    assert loop["in_blocks"][0]["op"] == "Gemm" and 64 <= loop["block_iterations"] <= 2500
+    assert loop["in_strips"][0]["op"] == "Gemm" and 64 <= loop["strip_iterations"] <= 2500
     assert "iterations at a time" in found.explain()
     profile = found.profile(inputs, str(tmp_path / "trace.json"))
-    blocks = -(-5000 // loop["block_iterations"])
-    [product] = [n for n in profile.nodes if n["node"] == loop["in_blocks"][0]["node"]]
-    assert product["count"] % blocks == 0 and product["count"] > 0
+    strips = -(-5000 // loop["strip_iterations"])
+    [product] = [n for n in profile.nodes if n["node"] == loop["in_strips"][0]["node"]]
+    assert product["count"] % strips == 0 and product["count"] > 0
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
 
 

@@ -104,7 +104,7 @@ TEST(LoopRunner, InBlocksOfTime) {
   t->set_output(0, after[0]);
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
-  ASSERT_GT(planned->program->loops[0].schedule.blocks.iterations, 0);
+  ASSERT_GT(planned->program->loops[0].schedule.strips.iterations, 0);
   expect_same_as_reference(t, *planned);
   RunOptions options;
   options.iteration_limit = kSteps - 1;

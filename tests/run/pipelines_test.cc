@@ -27,7 +27,7 @@ std::string numbers(int64_t count, float scale) {
 plan::Pipeline pipeline_of(int64_t iterations, std::vector<std::vector<plan::PipelineStage::Need>> needs) {
   plan::Pipeline pipeline;
   pipeline.iterations = iterations;
-  pipeline.block = 1;
+  pipeline.strip = 1;
   for (auto& list : needs) pipeline.stages.emplace_back().needs = std::move(list);
   return pipeline;
 }
@@ -40,20 +40,20 @@ TEST(PipelineRun, AStageIsOneStripBehindTheStageThatItReads) {
   EXPECT_EQ(at.take(PipelineRun::kNone), PipelineRun::kNone);
   at.give_back(0);
   EXPECT_EQ(at.take(1), 1u);
-  EXPECT_EQ(at.next_block(1), 0);
+  EXPECT_EQ(at.next_strip(1), 0);
   EXPECT_EQ(at.take(1), 0u);
-  EXPECT_EQ(at.next_block(0), 1);
+  EXPECT_EQ(at.next_strip(0), 1);
   at.give_back(1);
   EXPECT_EQ(at.take(1), PipelineRun::kNone);
   at.give_back(0);
   EXPECT_EQ(at.take(1), 1u);
 }
 
-TEST(PipelineRun, AStageThatNeedsAllWaitsForTheLastBlock) {
+TEST(PipelineRun, AStageThatNeedsAllWaitsForTheLastStrip) {
   const plan::Pipeline pipeline = pipeline_of(2, {{}, {{0, true}}});
   PipelineRun at(pipeline);
   at.begin();
-  for (int block = 0; block < 2; ++block) {
+  for (int strip = 0; strip < 2; ++strip) {
     ASSERT_EQ(at.take(1), 0u);
     at.give_back(0);
   }
@@ -86,9 +86,9 @@ TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
           continue;
         }
         stage = taken;
-        const int64_t block = at.next_block(stage);
-        wrong += done[stage] != block;
-        done[stage] = block + 1;
+        const int64_t strip = at.next_strip(stage);
+        wrong += done[stage] != strip;
+        done[stage] = strip + 1;
         at.give_back(stage);
       }
     };
@@ -96,7 +96,7 @@ TEST(PipelineRun, KeepsTheOrderWithAnyNumberOfThreads) {
     for (int i = 0; i < 3; ++i) threads.emplace_back(work);
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);
-    for (const int64_t blocks : done) EXPECT_EQ(blocks, kIterations);
+    for (const int64_t strips : done) EXPECT_EQ(strips, kIterations);
   }
 }
 

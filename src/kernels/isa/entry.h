@@ -22,9 +22,9 @@ TREADLE_IN_EACH_ISA(std::vector<ConvCost> conv_costs(ComputeType type, const Con
 // Names of methods. conv_methods() lists methods of bytes last.
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> conv_methods();)
 TREADLE_IN_EACH_ISA(std::vector<std::string_view> byte_conv_methods();)
-TREADLE_IN_EACH_ISA(void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin,
+TREADLE_IN_EACH_ISA(void run_pool_nhwc(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin,
                                        int64_t end);)
-TREADLE_IN_EACH_ISA(void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y,
+TREADLE_IN_EACH_ISA(void run_global_average_nhwc(int64_t plane, int64_t channels, const float* x, float* y,
                                                  int64_t begin, int64_t end);)
 TREADLE_IN_EACH_ISA(QGemmPlan prepare_qgemm(const QGemmShape& shape);)
 TREADLE_IN_EACH_ISA(QConvPlan prepare_qconv(const QConvShape& shape, std::string_view wanted);)

@@ -77,7 +77,7 @@ void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* 
 }  // namespace
 
 // Adds elements in the order of global_pool.
-void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
+void run_global_average_nhwc(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
   using L = Lanes<float>;
   constexpr int64_t kChains = 4 * L::kCount;
   for (int64_t image = begin; image < end; ++image) {

@@ -358,7 +358,7 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
 }
 
 template <PoolTake kTake>
-void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+void pool_rows_nhwc(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
   const ConvShape window = window_shape(shape);
   const ConvGeometry g(window);
   const Pool<float> pool(kind, shape, g);
@@ -374,9 +374,9 @@ void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float
 
 }  // namespace
 
-void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
-  return kind == PoolKind::kMax ? pool_rows_last<PoolTake::kMaxOrNan>(kind, shape, x, y, begin, end)
-                                : pool_rows_last<PoolTake::kSum>(kind, shape, x, y, begin, end);
+void run_pool_nhwc(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+  return kind == PoolKind::kMax ? pool_rows_nhwc<PoolTake::kMaxOrNan>(kind, shape, x, y, begin, end)
+                                : pool_rows_nhwc<PoolTake::kSum>(kind, shape, x, y, begin, end);
 }
 
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,

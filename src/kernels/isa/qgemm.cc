@@ -12,8 +12,8 @@
 #include "base/in_pieces.h"
 #include "kernels/costs.h"
 #include "kernels/isa/entry.h"
+#include "kernels/isa/qgemm_epilogue.h"
 #include "kernels/isa/qgemm_pack.h"
-#include "kernels/isa/qgemm_settle.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
@@ -36,7 +36,7 @@ class QGemm {
       : shape_(plan.shape),
         layout_(plan.shape),
         operands_(operands),
-        settler_(plan.shape, operands, epilogue),
+        panel_epilogue_(plan.shape, operands, epilogue),
         ends_(ends),
         rests_(rests),
         sums_rows_(has_column_zeros(plan.shape, operands.b_zero)),
@@ -71,8 +71,8 @@ class QGemm {
     for (int64_t r = 0; r < rows && !stopped_; ++r) convert_row(i + r, r);
     for (int64_t j = range.column_begin; j < range.column_end; j += kIntPanel) {
       const int64_t panel = j / kIntPanel;
-      settler_.panel(j, std::min<int64_t>(kIntPanel, range.column_end - j),
-                     reinterpret_cast<const int32_t*>(packed_) + j);
+      panel_epilogue_.panel(j, std::min<int64_t>(kIntPanel, range.column_end - j),
+                            reinterpret_cast<const int32_t*>(packed_) + j);
       // Cuts the rows into tiles whose heights differ by at most one.
       int64_t tiles = (rows + kIntRows<kScheme> - 1) / kIntRows<kScheme>;
       for (int64_t r = 0; r < rows; --tiles) {
@@ -93,7 +93,7 @@ class QGemm {
       const QRest* first = rests_ + (panel == 0 ? 0 : ends_[panel - 1]);
       add_rests(first, rests_ + ends_[panel], reinterpret_cast<const uint8_t*>(a), row_bytes_, height, sums);
     }
-    settler_.rows(sums, a_rows_ + r, i + r, height);
+    panel_epilogue_.rows(sums, a_rows_ + r, i + r, height);
   }
 
   // Multiplies a tile over all steps. Many steps are cut into pieces, whose sums are added: sums are integers, so the
@@ -178,7 +178,7 @@ class QGemm {
   const QGemmShape& shape_;
   QLayout<kScheme> layout_;
   const QGemmOperands& operands_;
-  QSettler settler_;
+  QSettler panel_epilogue_;
   const int32_t* ends_;
   const QRest* rests_;
   const bool sums_rows_;

@@ -200,11 +200,11 @@ struct PoolLastState {
   double row_ns = 0;
 };
 
-uint32_t run_pool_last(const void* state, void* const* slots, const uint32_t* operands) {
+uint32_t run_pool_nhwc(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const PoolLastState*>(state);
   const int64_t rows = s.shape.batch * (s.shape.axes == 2 ? s.shape.output[0] : 1);
   parallel_for(rows, s.row_ns, [&](int64_t begin, int64_t end, int) {
-    kernels::run_pool_last(s.kind, s.shape, static_cast<const float*>(slots[operands[0]]),
+    kernels::run_pool_nhwc(s.kind, s.shape, static_cast<const float*>(slots[operands[0]]),
                            static_cast<float*>(slots[operands[1]]), begin, end);
   });
   return 0;
@@ -225,7 +225,7 @@ Status prepare_pool_last(PrepareContext& ctx) {
   const kernels::PoolShape read = kernels::narrowed(s->shape);
   for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) s->row_ns *= static_cast<double>(read.kernel[i]);
   ctx.cost_ns = s->row_ns * static_cast<double>(s->shape.batch * (s->shape.axes == 2 ? s->shape.output[0] : 1));
-  ctx.set_kernel(run_pool_last, s);
+  ctx.set_kernel(run_pool_nhwc, s);
   return {};
 }
 
@@ -237,11 +237,11 @@ struct GlobalAverageLast {
   int64_t images = 0, plane = 1, channels = 0;
 };
 
-uint32_t run_global_average_last(const void* state, void* const* slots, const uint32_t* operands) {
+uint32_t run_global_average_nhwc(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GlobalAverageLast*>(state);
   parallel_for(s.images, costs::kGlobalPoolElementNs * static_cast<double>(s.plane * s.channels),
                [&](int64_t begin, int64_t end, int) {
-                 kernels::run_global_average_last(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
+                 kernels::run_global_average_nhwc(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
                                                   static_cast<float*>(slots[operands[1]]), begin, end);
                });
   return 0;
@@ -253,7 +253,7 @@ Status prepare_global_average_last(PrepareContext& ctx) {
   s->images = x[0];
   s->channels = x.back();
   for (size_t i = 1; i + 1 < x.size(); ++i) s->plane *= x[i];
-  ctx.set_kernel(run_global_average_last, s);
+  ctx.set_kernel(run_global_average_nhwc, s);
   return {};
 }
 

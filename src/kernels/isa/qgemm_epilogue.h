@@ -56,12 +56,12 @@ class QSettler {
   void rows(const int32_t* sums, const QRow* row, int64_t i, int64_t count) {
     for (int64_t r = 0; r < count; ++r, sums += kIntPanel) {
       const int64_t at = (i + r) * shape_.c_row + j_;
-      const QSums settled = settle(sums, row[r]);
+      const QSums sums_without_zeros = corrected(sums, row[r]);
       if (epilogue_.output == QGemmOutput::kInt32) {
-        store_.sums(settled, columns_, operands_.c, at);
+        store_.sums(sums_without_zeros, columns_, operands_.c, at);
       } else {
         if (epilogue_.a_scale_per_row) set_scale(epilogue_.a_scale[i + r]);
-        store_.values(scaled(settled), columns_, operands_.c, at);
+        store_.values(scaled(sums_without_zeros), columns_, operands_.c, at);
       }
     }
   }
@@ -97,12 +97,12 @@ class QSettler {
     }
   }
 
-  QSums settle(const int32_t* sums, const QRow& row) const {
-    QSums settled = load_sums(sums);
-    if (column_zeros_) owe(settled, zeros_, row.sum);
-    if (row.zero != 0) owe(settled, column_sums_, row.zero);
-    if (epilogue_.bias != nullptr) owe(settled, bias_, uint32_t{0} - 1);
-    return settled;
+  QSums corrected(const int32_t* sums, const QRow& row) const {
+    QSums sums_without_zeros = load_sums(sums);
+    if (column_zeros_) subtract_product(sums_without_zeros, zeros_, row.sum);
+    if (row.zero != 0) subtract_product(sums_without_zeros, column_sums_, row.zero);
+    if (epilogue_.bias != nullptr) subtract_product(sums_without_zeros, bias_, uint32_t{0} - 1);
+    return sums_without_zeros;
   }
   QValues scaled(const QSums& sums) const {
     QValues values;
@@ -112,7 +112,7 @@ class QSettler {
     }
     return values;
   }
-  static void owe(QSums& sums, const int32_t* values, uint32_t times) {
+  static void subtract_product(QSums& sums, const int32_t* values, uint32_t times) {
     const QInts each(static_cast<int32_t>(times));
     for (int v = 0; v < 2; ++v) sums[v] = sums[v] - QInts::load(values + v * kIntLanes) * each;
   }

@@ -36,7 +36,7 @@ bool can_fail(const ElementwiseCode::Step& step) {
 }
 
 // Whether element i of the results depends only on elements i, or on single elements.
-bool keeps_places(const ElementwiseCode& code) {
+bool keeps_positions(const ElementwiseCode& code) {
   return code.reductions.empty() && std::none_of(code.inputs.begin(), code.inputs.end(),
                                                  [](const auto& in) { return in.broadcast == Broadcast::kOther; });
 }
@@ -64,7 +64,7 @@ bool rows_pay(const Loop& loop) {
 
 }  // namespace
 
-bool LoopWriter::runs_in_blocks(uint32_t index) const {
+bool LoopWriter::runs_in_strips(uint32_t index) const {
   const Loop& loop = p_.loops[index];
   if (!layout_.inline_loop[index] || loop.continues != kNoSlot || loop.states.empty() || loop.step.grows ||
       loop.masked || !rows_pay(loop)) {
@@ -85,7 +85,7 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
     const ElementwiseCode* code = request_.elementwise(pc);
     if (!code || layout_.written[pc - loop_.first] != Written::kInline) return false;
     if (count == 0) count = code->count;
-    if (code->count != count || !keeps_places(*code)) return false;
+    if (code->count != count || !keeps_positions(*code)) return false;
     if (std::any_of(code->steps.begin(), code->steps.end(), can_fail)) return false;
     for (const auto& out : code->outputs) made.push_back(out.slot);
   }
@@ -98,9 +98,9 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
 }
 
 // Writes one loop, pass by pass.
-class LoopWriter::BlockWriter {
+class LoopWriter::ElementStripWriter {
  public:
-  BlockWriter(LoopWriter& writer, uint32_t index)
+  ElementStripWriter(LoopWriter& writer, uint32_t index)
       : w_(writer), b_(writer.b_), index_(index), loop_(w_.p_.loops[index]) {
     for (const auto& [slot, stride] : loop_.step.advances) strides_[slot] = stride;
   }
@@ -158,13 +158,13 @@ class LoopWriter::BlockWriter {
       vectors = std::min(vectors, w_.layout_.shape.tiles.at(pc));
       all = w_.request_.elementwise(pc)->count;
     }
-    const int64_t size = std::min(all, vectors * w_.chunks_.full), blocks = all / size, rest = all % size;
-    w_.count_to(blocks, [&](Value* i) { write_block(b_.CreateMul(i, number(size)), size); });
-    if (rest > 0) write_block(number(blocks * size), rest);
+    const int64_t size = std::min(all, vectors * w_.chunks_.full), strips = all / size, rest = all % size;
+    w_.count_to(strips, [&](Value* i) { write_strip(b_.CreateMul(i, number(size)), size); });
+    if (rest > 0) write_strip(number(strips * size), rest);
   }
 
   // Writes all iterations of the pass, for `count` elements from `at` on.
-  void write_block(Value* at, int64_t count) {
+  void write_strip(Value* at, int64_t count) {
     at_ = at;
     count_ = count;
     std::map<uint32_t, std::vector<llvm::AllocaInst*>> held;
@@ -253,8 +253,8 @@ class LoopWriter::BlockWriter {
   std::map<uint32_t, Lanes> values_;
 };
 
-void LoopWriter::write_blocks(uint32_t index) {
-  BlockWriter(*this, index).write();
+void LoopWriter::write_strips(uint32_t index) {
+  ElementStripWriter(*this, index).write();
 }
 
 }  // namespace treadle::jit
