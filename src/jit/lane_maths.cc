@@ -325,7 +325,9 @@ LaneMaths::Extreme LaneMaths::knock_out(Extreme rows, int64_t count, const Conte
 bool LaneMaths::supports(const plan::ProductCode& code) {
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
-  constexpr int64_t kMostSteps = 2048;  // element by element
+  // Element by element. At 12 x 12 x 12 that takes 0.9 of the kernel's time, at 12 x 13 x 12 as long (measured,
+  // AVX-512).
+  constexpr int64_t kMostSteps = 2048;
   return code.type != ElementType::kBool && !clamps && code.c_count * s.k <= kMostSteps;
 }
 

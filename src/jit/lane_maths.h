@@ -45,7 +45,9 @@ class LaneMaths {
   static bool supports(const plan::ArgReductionCode& code);
   static bool supports(const plan::ProductCode& code);
 
-  static constexpr int64_t kLongestChain = 64;  // the longest chain that is written out
+  // The longest chain that is written out. The maximum of 64 rows of two takes 0.8 of the kernel's time, that of 80
+  // rows 0.9 (measured).
+  static constexpr int64_t kLongestChain = 64;
 
  private:
   // Element i of each result is element bases[i] + offset of `from`.

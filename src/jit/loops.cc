@@ -46,7 +46,7 @@ void LoopWriter::count_iterations(const Loop& loop, int64_t iterations) {
 // Whether the body is a few operations on at most one vector, so that the loop's own instructions take as long as they
 // do.
 bool LoopWriter::is_tiny(const Loop& loop) const {
-  constexpr size_t kMostSteps = 16;
+  constexpr size_t kMostSteps = 16;  // `edit_distance` takes 0.87 ns an iteration, 1.06 with 4 (bench.py loops)
   size_t steps = 0;
   for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
     const OpCode code = p_.code[pc].code;

@@ -34,7 +34,9 @@ int64_t weights_of(const plan::NativeRequest& request) {
 bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& request, const Chunks& chunks,
                      int threads) {
   // A kernel reads larger matrices at the speed of memory, and may share them among threads. The same holds if the
-  // loop's other matrices evict this one from the cache between two iterations.
+  // loop's other matrices evict this one from the cache between two iterations. Measured with square matrices: native
+  // code takes 0.85 of the kernel's time at 128 x 128, 0.95 at 256 x 256, and as long at 362 x 362. Threads cannot
+  // share the half of a microsecond that 128 x 128 take.
   constexpr int64_t kMostElements = 1 << 16, kFewElements = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
@@ -48,7 +50,7 @@ bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& r
 
 // Columns [column, column + count) of the product of a row and a matrix. Each column is one chain over k.
 Lanes LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count) {
-  constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches
+  constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches; 4 and 16 are as fast (measured)
   const LaneMaths maths(lanes_, *this, request_.isa);
   const kernels::GemmShape& s = code.shape;
   const bool is_packed = code.panels.columns > 0;

@@ -22,8 +22,11 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr size_t kMaxNodes = 8;       // in both branches together
-constexpr int64_t kMaxElements = 16;  // in each result
+// Nodes in both branches together, and elements in each result. Measured in a Scan with a random condition: at 8 nodes
+// of 16 elements the interpreter takes 15 ns an iteration in place of 34, native code 8 in place of 7. At 32 nodes of
+// one element, the interpreter takes 41 in place of 45; at 4 nodes of 160 elements, 59 in place of 68.
+constexpr size_t kMaxNodes = 8;
+constexpr int64_t kMaxElements = 16;
 
 // Whether the node takes a few vector instructions. A call of a library or a polynomial takes longer than a
 // mispredicted jump.

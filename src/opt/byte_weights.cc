@@ -30,7 +30,9 @@ namespace treadle::opt {
 namespace {
 
 constexpr const char* kWeights = "DequantizedWeights";
-// Fewer weights are small as floats too, and native code inlines products with them.
+// Fewer weights are small as floats too, and native code inlines products with them: 128 x 128 take 530 ns as floats
+// and 650 as bytes. At 512 x 512 bytes take 0.88 of the time of floats, at 1024 x 1024 0.64 (measured, a row in a
+// loop).
 constexpr int64_t kFewestWeights = int64_t{1} << 15;
 
 // Scales and zero points have the same number of axes as the bytes; an axis has size 1 if all positions along it share

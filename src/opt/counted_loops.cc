@@ -376,7 +376,8 @@ class Guarder {
     });
   }
 
-  static constexpr size_t kMaxNodes = 256;  // in a body, of which there will be two copies
+  // Nodes in a body. There will be two copies of it, so this bounds the time of planning.
+  static constexpr size_t kMaxNodes = 256;
 
   ir::Graph& graph_;
   const Inference& known_;

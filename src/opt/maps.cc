@@ -17,9 +17,14 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kLeastIterations = 4;              // fewer do not pay
-constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of a value over all iterations, if not all elementwise
-constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of a value in one iteration, if uncounted
+// A map of two or three iterations saves 0.2 to 0.3 microseconds a run (measured: a product and a Softmax, rows of 16
+// to 256 floats).
+constexpr int64_t kLeastIterations = 4;
+// Elements of a value over all iterations, if not all nodes are elementwise: 4 MB of floats. It bounds memory. In a map
+// of 8 times as many, a Softmax takes as long as in the loop (measured, rows of 64 and of 1024 floats).
+constexpr int64_t kMaxBetween = int64_t{1} << 20;
+// The same for one iteration, if the iterations are not counted: kMaxBetween at 512 iterations.
+constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;
 
 class Mapper {
  public:

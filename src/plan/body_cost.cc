@@ -33,7 +33,8 @@ std::vector<BodyPart> parts_of_body(const Program& program, const Loop& loop) {
 
 namespace {
 
-constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // beyond kMostVectors: a loop over tiles
+// The vectors of AVX-512. Beyond kMostVectors native code loops over tiles (jit/chunks.h, jit/code_shape.cc).
+constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;
 
 double count_of(const ElementwiseCode& code) {
   return static_cast<double>(code.count);

@@ -19,9 +19,10 @@ namespace treadle::plan {
 
 namespace {
 
-constexpr size_t kMostStages = 64;
+constexpr size_t kMostStages = 64;  // the bits of the masks in is_parallel
 // Limit of the memory that a pipeline keeps at once, where a program without the pipeline would reuse memory.
 constexpr size_t kMostBytes = size_t{64} << 20;
+// The last stage begins when the first one has done a strip. Of two equal stages each then waits a tenth of its time.
 constexpr int64_t kWantedStrips = 10;
 
 struct Item {

@@ -10,7 +10,9 @@ namespace treadle::plan {
 
 namespace {
 
-// Approximate number of elements of a strip, which stays in first- or second-level cache.
+// Approximate number of elements of a strip, which stays in first- or second-level cache. Between 1024 and 8192, a sum
+// over three operations on a million floats takes the same time up to 5 %; with 16,384 it takes 1.1 times as long
+// (measured).
 constexpr size_t kStrip = 4096;
 
 // The address that element 0 would have in memory whose first element is `first`.

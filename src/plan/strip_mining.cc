@@ -18,7 +18,7 @@ namespace treadle::plan {
 
 namespace {
 
-constexpr int64_t kLeastStrips = 2;
+constexpr int64_t kLeastStrips = 2;  // one strip is the whole
 
 class StripMiner {
  public:

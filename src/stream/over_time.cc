@@ -9,7 +9,9 @@ namespace treadle {
 
 namespace {
 
-constexpr int64_t kMaxKnownElements = 64;  // of a bound input whose contents may decide a branch or shape
+// Of a bound input whose contents may decide a branch or shape: more than the 64 axes of a tensor are no shape
+// (op/rank.h).
+constexpr int64_t kMaxKnownElements = 64;
 
 using Bound = std::vector<std::pair<std::string, AnyValue>>;
 
