@@ -374,7 +374,7 @@ OPERATORS = {
         TABLE,
     ),
     "tap of a pool with channels last": Row(
-        "y = treadle.PoolLast<kernel_shape = [3, 3]>(x)",
+        "y = treadle.PoolNhwc<kernel_shape = [3, 3]>(x)",
         lambda n: {"x": floats(1, 58, 58, n)},
         per(56 * 56 * 9),
         (32, 128),

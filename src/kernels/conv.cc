@@ -125,7 +125,7 @@ void run_bias(const ConvPlan& plan, const ConvOperands& operands, int64_t begin,
   const auto* bias = static_cast<const T*>(operands.bias);
   const auto* addend = static_cast<const T*>(operands.addend);
   for (int64_t i = begin * image; i < end * image; ++i) {
-    T sum = bias ? bias[s.y_last ? i % s.out_channels : i / positions % s.out_channels] : T(0);
+    T sum = bias ? bias[s.y_nhwc ? i % s.out_channels : i / positions % s.out_channels] : T(0);
     if (addend) sum += addend[i];
     static_cast<T*>(operands.y)[i] = sum < low ? low : sum > high ? high : sum;
   }

@@ -26,7 +26,7 @@ struct ConvShape {
   Spatial pad_begin{};
   bool transposed = false;
   // x, or y and the addend, have their channels last: [N, spatial..., C]. Only where conv_layouts allows it.
-  bool x_last = false, y_last = false;
+  bool x_nhwc = false, y_nhwc = false;
 };
 
 // Which operands may have their channels last (NHWC). All layouts give the same bits.

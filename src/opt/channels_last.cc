@@ -2,7 +2,7 @@
 // have their channels last. Where several such nodes follow each other, the tensors between them keep their channels
 // last:
 //
-//   Conv, MaxPool, Conv   becomes   FusedConv (y_last), PoolLast, FusedConv (x_last)
+//   Conv, MaxPool, Conv   becomes   FusedConv (y_nhwc), PoolNhwc, FusedConv (x_nhwc)
 //
 // Each node, or each side of a convolution, has its channels second or last, and each choice has a price. A Transpose
 // stands between two nodes that differ. The cheapest combination of choices is a minimum cut of a graph of these
@@ -323,15 +323,15 @@ class Layout {
       const ir::Attributes given = node.attributes;
       const char* op = is(node, "ConvTranspose") ? "TransposedConvLast" : "FusedConv";
       become(node, require_op(op, "treadle"), given);
-      if (x) node.attributes.set(ir::Attribute::of("x_last", 1));
-      if (y) node.attributes.set(ir::Attribute::of("y_last", 1));
+      if (x) node.attributes.set(ir::Attribute::of("x_nhwc", 1));
+      if (y) node.attributes.set(ir::Attribute::of("y_nhwc", 1));
     } else if (is_pool(node)) {
       const bool average = is(node, "AveragePool");
       const ir::Attributes given = node.attributes;
-      become(node, require_op("PoolLast", "treadle"), given);
+      become(node, require_op("PoolNhwc", "treadle"), given);
       node.attributes.set(ir::Attribute::of("average", average ? 1 : 0));
     } else if (is(node, "GlobalAveragePool")) {
-      become(node, require_op("GlobalAverageLast", "treadle"));
+      become(node, require_op("GlobalAverageNhwc", "treadle"));
     } else if (is(node, "Concat")) {
       node.attributes.set(ir::Attribute::of("axis", -1));
     }

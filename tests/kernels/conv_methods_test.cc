@@ -74,9 +74,9 @@ class ConvMethodsTest : public EachIsa {
   template <class T>
   bool check(const ConvShape& s, std::string_view method) {
     const ComputeType type = std::is_same_v<T, float> ? ComputeType::kF32 : ComputeType::kF64;
-    if (s.x_last || s.y_last) {
+    if (s.x_nhwc || s.y_nhwc) {
       const ConvLayouts layouts = conv_layouts(type, s);
-      if ((s.x_last && !layouts.x) || (s.y_last && !layouts.y) || (s.x_last != s.y_last && !layouts.apart))
+      if ((s.x_nhwc && !layouts.x) || (s.y_nhwc && !layouts.y) || (s.x_nhwc != s.y_nhwc && !layouts.apart))
         return false;
     }
     const ConvPlan plan = prepare_conv(type, s);
@@ -86,7 +86,7 @@ class ConvMethodsTest : public EachIsa {
     const auto w = random_values<T>(random_, static_cast<size_t>(weight_size(s)));
     const auto bias = random_values<T>(random_, static_cast<size_t>(s.out_channels));
     const auto want = reference(s, x, w, bias.data());
-    const auto given = s.x_last ? with_channels_last(x, s.in_channels, in, false) : x;
+    const auto given = s.x_nhwc ? with_channels_last(x, s.in_channels, in, false) : x;
     Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
     Scratch y(want.size() * sizeof(T));
     pack_conv_weights(plan, w.data(), packed.get());
@@ -96,12 +96,12 @@ class ConvMethodsTest : public EachIsa {
                      unit, unit + 1);
     }
     std::vector<T> found(y.as<T>(), y.as<T>() + want.size());
-    if (s.y_last) found = with_channels_last(found, s.out_channels, out, true);
+    if (s.y_nhwc) found = with_channels_last(found, s.out_channels, out, true);
     const double k = static_cast<double>(s.in_channels / s.groups * product(s.kernel, s.axes));
     for (size_t i = 0; i < want.size(); ++i) {
       if (!(std::abs(static_cast<double>(found[i]) - static_cast<double>(want[i])) <=
             static_cast<double>(std::numeric_limits<T>::epsilon()) * (k + 8))) {
-        ADD_FAILURE() << method << (s.x_last ? " x last" : "") << (s.y_last ? " y last" : "") << ": " << describe(s)
+        ADD_FAILURE() << method << (s.x_nhwc ? " x last" : "") << (s.y_nhwc ? " y last" : "") << ": " << describe(s)
                       << " at " << i << ": " << found[i] << " instead of " << want[i];
         break;
       }
@@ -152,7 +152,7 @@ TEST_P(ConvMethodsTest, EachComputesWhatItFitsInEveryLayout) {
     for (const std::string_view method : conv_methods()) {
       const ScopedConvMethod wanted(method);
       for (int layout = 0; layout < 4; ++layout) {
-        s.x_last = (layout & 1) != 0, s.y_last = (layout & 2) != 0;
+        s.x_nhwc = (layout & 1) != 0, s.y_nhwc = (layout & 2) != 0;
         checked[method] += check<float>(s, method);
         if (layout == 0) checked[method] += check<double>(s, method);
       }
@@ -173,22 +173,22 @@ TEST_P(ConvMethodsTest, LayoutsOfOneShapeGiveTheSameBits) {
     const int64_t in = channel_size(s), out = product(s.output, s.axes);
     const auto x = random_values<float>(random_, static_cast<size_t>(s.batch * s.in_channels * in));
     const auto w = random_values<float>(random_, static_cast<size_t>(weight_size(s)));
-    const auto run = [&](bool x_last, bool y_last) {
+    const auto run = [&](bool x_nhwc, bool y_nhwc) {
       ConvShape laid = s;
-      laid.x_last = x_last, laid.y_last = y_last;
+      laid.x_nhwc = x_nhwc, laid.y_nhwc = y_nhwc;
       const ConvPlan plan = prepare_conv(ComputeType::kF32, laid);
-      const auto given = x_last ? with_channels_last(x, s.in_channels, in, false) : x;
+      const auto given = x_nhwc ? with_channels_last(x, s.in_channels, in, false) : x;
       std::vector<float> y(static_cast<size_t>(s.batch * s.out_channels * out));
       Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
       pack_conv_weights(plan, w.data(), packed.get());
       make_conv_table(plan, table.get());
       run_conv(plan, {given.data(), packed.get(), nullptr, y.data(), scratch.get(), nullptr, table.get()});
-      return y_last ? with_channels_last(y, s.out_channels, out, true) : y;
+      return y_nhwc ? with_channels_last(y, s.out_channels, out, true) : y;
     };
     const auto plain = run(false, false);
-    for (const auto& [x_last, y_last] : {std::pair{true, true}, {true, false}, {false, true}}) {
-      if ((x_last && !layouts.x) || (y_last && !layouts.y) || (x_last != y_last && !layouts.apart)) continue;
-      EXPECT_EQ(0, std::memcmp(run(x_last, y_last).data(), plain.data(), plain.size() * sizeof(float))) << describe(s);
+    for (const auto& [x_nhwc, y_nhwc] : {std::pair{true, true}, {true, false}, {false, true}}) {
+      if ((x_nhwc && !layouts.x) || (y_nhwc && !layouts.y) || (x_nhwc != y_nhwc && !layouts.apart)) continue;
+      EXPECT_EQ(0, std::memcmp(run(x_nhwc, y_nhwc).data(), plain.data(), plain.size() * sizeof(float))) << describe(s);
       ++compared;
     }
   }
@@ -207,7 +207,7 @@ TEST_P(ConvMethodsTest, EachIsChosenSomewhere) {
     chosen.insert(prepare_conv(ComputeType::kF32, s).method);
     chosen.insert(prepare_conv(ComputeType::kF64, s).method);
     if (!layouts.x || !layouts.y) continue;
-    s.x_last = s.y_last = true;
+    s.x_nhwc = s.y_nhwc = true;
     chosen.insert(prepare_conv(ComputeType::kF32, s).method);
   }
   for (const std::string_view method : conv_methods()) {
@@ -243,8 +243,8 @@ TEST_P(ConvMethodsTest, LayoutsCostWhatTheirMethodsDo) {
     ConvShape s = random_shape(round % 4 == 3);
     if (product(s.output, s.axes) == 0) continue;
     const ConvLayouts layouts = conv_layouts(ComputeType::kF32, s);
-    const auto cost_of_choice = [&](bool x_last, bool y_last) {
-      s.x_last = x_last, s.y_last = y_last;
+    const auto cost_of_choice = [&](bool x_nhwc, bool y_nhwc) {
+      s.x_nhwc = x_nhwc, s.y_nhwc = y_nhwc;
       const ConvPlan plan = prepare_conv(ComputeType::kF32, s);
       for (const ConvCost& cost : conv_costs(ComputeType::kF32, plan.shape)) {
         if (cost.method == plan.method) return cost.ns;

@@ -140,10 +140,10 @@ TEST_P(StoppedPackingTest, Convolutions) {
   check_convolution<double>("transposed, doubles", transposed(square_conv(c, c, 3, 1, 5)));
   ConvShape last = square_conv(c, c, 3, 1, 9);
   const ConvLayouts layouts = conv_layouts(ComputeType::kF32, last);
-  last.x_last = layouts.x, last.y_last = layouts.y;
+  last.x_nhwc = layouts.x, last.y_nhwc = layouts.y;
   check_convolution<float>("channels last", last);
   last = square_conv(kElements / 9, kElements / 9, 3, kElements / 9, 6);
-  last.x_last = last.y_last = conv_layouts(ComputeType::kF32, last).x;
+  last.x_nhwc = last.y_nhwc = conv_layouts(ComputeType::kF32, last).x;
   check_convolution<float>("depthwise, channels last", last);
   ConvShape padded = square_conv(c, c, 7, 1, 9);
   padded.input[0] = padded.output[0] = 1, padded.pad_begin[0] = 3;

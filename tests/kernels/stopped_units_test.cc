@@ -138,7 +138,7 @@ TEST_P(StoppedUnitsTest, ConvolutionsChannelsLast) {
        {square_conv(64, 64, 3, 64, 20'000), square_conv(32, 32, 5, 32, 20'000), square_conv(4000, 64, 1, 1, 120)}) {
     ConvShape last = s;
     last.input[0] = last.output[0] = last.kernel[0] = 1;
-    last.x_last = last.y_last = conv_layouts(ComputeType::kF32, last).x;
+    last.x_nhwc = last.y_nhwc = conv_layouts(ComputeType::kF32, last).x;
     check_convolution<float>("channels last", last);
   }
 }

@@ -74,20 +74,20 @@ class Timed {
 
 struct LayoutOfBoth {
   const char* name;
-  bool x_last, y_last;
+  bool x_nhwc, y_nhwc;
 };
 constexpr LayoutOfBoth kLayouts[] = {
     {"nchw", false, false}, {"nhwc", true, true}, {"nchw-nhwc", false, true}, {"nhwc-nchw", true, false}};
 
 bool is_allowed(const ConvShape& s, const LayoutOfBoth& layout) {
   const ConvLayouts allowed = conv_layouts(ComputeType::kF32, s);
-  return (!layout.x_last || allowed.x) && (!layout.y_last || allowed.y) &&
-         (layout.x_last == layout.y_last || allowed.apart);
+  return (!layout.x_nhwc || allowed.x) && (!layout.y_nhwc || allowed.y) &&
+         (layout.x_nhwc == layout.y_nhwc || allowed.apart);
 }
 
 void time_methods(const char* isa, ConvShape s, const LayoutOfBoth& layout, int rounds) {
   if (!is_allowed(s, layout)) return;
-  s.x_last = layout.x_last, s.y_last = layout.y_last;
+  s.x_nhwc = layout.x_nhwc, s.y_nhwc = layout.y_nhwc;
   const auto size = [](int64_t count) { return static_cast<size_t>(count); };
   std::vector<float> x(size(s.batch * s.in_channels * product(s.input, s.axes)), 0.5f),
       w(size(s.in_channels * s.out_channels / s.groups * product(s.kernel, s.axes)), 0.25f), bias(size(s.out_channels)),

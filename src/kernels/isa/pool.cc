@@ -288,7 +288,7 @@ class PoolTransposed {
       count = std::min(kPlanes, planes - plane);
       if (stop.after(costs::kPoolTapNs * static_cast<double>(g.out_channel() * g.taps * count))) return;
       const float* const from = x + plane * g.in_channel();
-      turn_planes(from, g.in_channel(), count, g.in_channel(), transposed, kPlanes);
+      transpose_planes(from, g.in_channel(), count, g.in_channel(), transposed, kPlanes);
       float* const results = transposed + g.in_channel() * kPlanes;
       if (kind != PoolKind::kMax) {
         rows<PoolTake::kSum>(pool, g, transposed, results);
@@ -297,7 +297,7 @@ class PoolTransposed {
       } else {
         rows<PoolTake::kMax>(pool, g, transposed, results);
       }
-      turn_planes(results, kPlanes, g.out_channel(), count, y + plane * g.out_channel(), g.out_channel());
+      transpose_planes(results, kPlanes, g.out_channel(), count, y + plane * g.out_channel(), g.out_channel());
     }
   }
 

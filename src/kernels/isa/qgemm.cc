@@ -30,15 +30,15 @@ int64_t block_rows(const QLayout<kScheme>& layout, int64_t m) {
 template <QScheme kScheme>
 class QGemm {
  public:
-  // `rests`: the parts of weights that were cut from panels of kFitted; `ends`: the end of each panel's rests.
+  // `overflows`: the parts of weights that were cut from panels of kFitted; `ends`: the end of each panel's overflows.
   QGemm(const QGemmPlan& plan, const QGemmOperands& operands, const QGemmEpilogue& epilogue, const void* packed,
-        const int32_t* ends = nullptr, const QRest* rests = nullptr)
+        const int32_t* ends = nullptr, const QOverflow* overflows = nullptr)
       : shape_(plan.shape),
         layout_(plan.shape),
         operands_(operands),
         panel_epilogue_(plan.shape, operands, epilogue),
         ends_(ends),
-        rests_(rests),
+        overflows_(overflows),
         sums_rows_(has_column_zeros(plan.shape, operands.b_zero)),
         in_place_(kScheme != QScheme::kPairs && shape_.a_col == 1 && !shape_.a_signed && shape_.k % 4 == 0) {
     std::byte* scratch = static_cast<std::byte*>(operands.scratch);
@@ -90,8 +90,8 @@ class QGemm {
     const std::byte* a = rows_ + r * row_bytes_;
     multiply(a, b, height, sums);
     if constexpr (kScheme == QScheme::kFitted) {
-      const QRest* first = rests_ + (panel == 0 ? 0 : ends_[panel - 1]);
-      add_rests(first, rests_ + ends_[panel], reinterpret_cast<const uint8_t*>(a), row_bytes_, height, sums);
+      const QOverflow* first = overflows_ + (panel == 0 ? 0 : ends_[panel - 1]);
+      add_overflows(first, overflows_ + ends_[panel], reinterpret_cast<const uint8_t*>(a), row_bytes_, height, sums);
     }
     panel_epilogue_.rows(sums, a_rows_ + r, i + r, height);
   }
@@ -178,9 +178,9 @@ class QGemm {
   const QGemmShape& shape_;
   QLayout<kScheme> layout_;
   const QGemmOperands& operands_;
-  QSettler panel_epilogue_;
+  QEpilogue panel_epilogue_;
   const int32_t* ends_;
-  const QRest* rests_;
+  const QOverflow* overflows_;
   const bool sums_rows_;
   const bool in_place_;  // tiles read rows of A in place
   std::byte* rows_;      // rows of the block
@@ -229,7 +229,7 @@ void run_fitted(const QGemmPlan& plan, const QGemmOperands& operands, const QGem
   } else {
     QGemm<QScheme::kFitted>(plan, operands, epilogue, packed + layout.panels_at,
                             reinterpret_cast<const int32_t*>(packed + layout.ends_at),
-                            reinterpret_cast<const QRest*>(packed + layout.rests_at))
+                            reinterpret_cast<const QOverflow*>(packed + layout.overflows_at))
         .run(range);
   }
 }

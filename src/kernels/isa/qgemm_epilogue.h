@@ -27,9 +27,9 @@ inline bool has_column_zeros(const QGemmShape& s, const void* b_zero) {
   return zero_at(b_zero, s.b_signed, 0) != (s.b_signed ? 0 : 128);
 }
 
-class QSettler {
+class QEpilogue {
  public:
-  QSettler(const QGemmShape& shape, const QGemmOperands& operands, const QGemmEpilogue& epilogue)
+  QEpilogue(const QGemmShape& shape, const QGemmOperands& operands, const QGemmEpilogue& epilogue)
       : shape_(shape),
         operands_(operands),
         epilogue_(epilogue),

@@ -1,6 +1,6 @@
 #pragma once
-// Packed B of 8-bit products: the sums of the columns of B', then panels. kFitted has a head before them, and the rests
-// of weights behind them. B' is B as int8; uint8 becomes int8 by subtracting 128.
+// Packed B of 8-bit products: the sums of the columns of B', then panels. kFitted has a head before them, and the
+// overflows of weights behind them. B' is B as int8; uint8 becomes int8 by subtracting 128.
 //
 // kFitted needs neighbouring weights of one sign to add up to at most 128. In trained weights few pairs do not. The
 // larger weight of such a pair is cut, and its rest goes into a list, which is added to the sums after the tile. If too
@@ -70,16 +70,16 @@ void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t firs
 }
 
 // The part of a weight that was cut from its panel.
-struct QRest {
+struct QOverflow {
   uint16_t step;
   uint8_t column;
   int8_t value;
 };
 
-// The packed B of kFitted: head, sums and panels, the end of each panel's rests, rests.
+// The packed B of kFitted: head, sums and panels, the end of each panel's overflows, overflows.
 class FittedLayout {
  public:
-  static constexpr int64_t kMostSteps = int64_t{1} << 16;  // the range of QRest::step
+  static constexpr int64_t kMostSteps = int64_t{1} << 16;  // the range of QOverflow::step
   struct Head {
     int32_t fits;
   };
@@ -87,12 +87,12 @@ class FittedLayout {
   explicit FittedLayout(const QGemmShape& s)
       : panels_at(align_up(sizeof(Head))),
         ends_at(panels_at + QLayout<QScheme::kFitted>(s).packed_bytes()),
-        rests_at(ends_at + align_up(QLayout<QScheme::kFitted>(s).panels * 4)),
-        most_rests(s.k * s.n / 2 * kMostOfThousand / 1000) {}
-  int64_t packed_bytes() const { return rests_at + align_up(most_rests * int64_t{sizeof(QRest)}); }
+        overflows_at(ends_at + align_up(QLayout<QScheme::kFitted>(s).panels * 4)),
+        most_overflows(s.k * s.n / 2 * kMostOfThousand / 1000) {}
+  int64_t packed_bytes() const { return overflows_at + align_up(most_overflows * int64_t{sizeof(QOverflow)}); }
 
-  int64_t panels_at, ends_at, rests_at;
-  int64_t most_rests;
+  int64_t panels_at, ends_at, overflows_at;
+  int64_t most_overflows;
 
  private:
   // With at least so many pairs in a thousand that do not fit, kPairs is as fast.
@@ -112,10 +112,10 @@ inline int cut_pair(int8_t* pair, int& larger) {
 }
 
 // Cuts the weights that do not fit from `panels` contiguous panels of `steps` times width_of(panel) columns of four
-// weights. Returns the number of rests, or -1 if there are more than `most`.
+// weights. Returns the number of overflows, or -1 if there are more than `most`.
 template <class WidthOf>
-int64_t cut_rests(int8_t* pair, int64_t panels, int64_t steps, const WidthOf& width_of, int32_t* ends, QRest* rests,
-                  int64_t most, StopPoll& stop) {
+int64_t cut_overflows(int8_t* pair, int64_t panels, int64_t steps, const WidthOf& width_of, int32_t* ends,
+                      QOverflow* overflows, int64_t most, StopPoll& stop) {
   int64_t count = 0;
   StepPoll pairs(stop, kPackedNs);
   for (int64_t panel = 0; panel < panels; ++panel) {
@@ -126,8 +126,8 @@ int64_t cut_rests(int8_t* pair, int64_t panels, int64_t steps, const WidthOf& wi
       const int rest = cut_pair(pair, larger);
       if (rest == 0) continue;
       if (count == most) return -1;
-      rests[count++] = {static_cast<uint16_t>(i / (2 * width) * 4 + i % 2 * 2 + larger),
-                        static_cast<uint8_t>(i / 2 % width), static_cast<int8_t>(rest)};
+      overflows[count++] = {static_cast<uint16_t>(i / (2 * width) * 4 + i % 2 * 2 + larger),
+                            static_cast<uint8_t>(i / 2 % width), static_cast<int8_t>(rest)};
     }
     ends[panel] = static_cast<int32_t>(count);
   }
@@ -141,23 +141,23 @@ inline void pack_fitted(const QGemmShape& s, const void* b, void* packed, StopPo
   std::byte* panels = bytes + layout.panels_at;
   pack_qpanels<QScheme::kFitted>(s, b, panels, 0, inner.panels, stop);
   if (was_stopped()) return;
-  const int64_t rests = cut_rests(
+  const int64_t overflows = cut_overflows(
       reinterpret_cast<int8_t*>(panels + inner.sums_bytes), inner.panels, inner.panel_bytes / (4 * kIntPanel),
       [](int64_t) { return int64_t{kIntPanel}; }, reinterpret_cast<int32_t*>(bytes + layout.ends_at),
-      reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests, stop);
-  const FittedLayout::Head head{rests >= 0 ? 1 : 0};
+      reinterpret_cast<QOverflow*>(bytes + layout.overflows_at), layout.most_overflows, stop);
+  const FittedLayout::Head head{overflows >= 0 ? 1 : 0};
   std::memcpy(packed, &head, sizeof head);
   if (head.fits == 0) pack_qpanels<QScheme::kPairs>(s, b, panels, 0, inner.panels, stop);
 }
 
-// Adds a[row][rest.step] * rest.value to the sums of a tile's rows.
-inline void add_rests(const QRest* rest, const QRest* end, const uint8_t* a, int64_t a_row, int64_t rows,
-                      int32_t* sums) {
-  for (; rest != end; ++rest) {
-    const uint8_t* from = a + rest->step;
-    int32_t* to = sums + rest->column;
+// Adds a[row][overflow.step] * overflow.value to the sums of a tile's rows.
+inline void add_overflows(const QOverflow* overflow, const QOverflow* end, const uint8_t* a, int64_t a_row,
+                          int64_t rows, int32_t* sums) {
+  for (; overflow != end; ++overflow) {
+    const uint8_t* from = a + overflow->step;
+    int32_t* to = sums + overflow->column;
     for (int64_t r = 0; r < rows; ++r, from += a_row, to += kIntPanel) {
-      *to = static_cast<int32_t>(static_cast<uint32_t>(*to) + static_cast<uint32_t>(*from * rest->value));
+      *to = static_cast<int32_t>(static_cast<uint32_t>(*to) + static_cast<uint32_t>(*from * overflow->value));
     }
   }
 }

@@ -46,7 +46,7 @@ Status infer_fused_conv_last(InferContext& ctx) {
   return infer_fused(ctx, infer_conv_last);
 }
 
-Status infer_pool_last(InferContext& ctx) {
+Status infer_pool_nhwc(InferContext& ctx) {
   return nn::infer_channels_last(ctx, require_op("MaxPool", "").infer, 1 << kX, true);
 }
 
@@ -142,5 +142,5 @@ TREADLE_OP(NhwcMaxPool, "com.microsoft") {
       .optional("pads", ir::AttributeKind::kInts)
       .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kBytes);
-  op.infer(fused::infer_pool_last).lower(fused::lower_pool_last).axes(axes::entries);
+  op.infer(fused::infer_pool_nhwc).lower(fused::lower_pool_last).axes(axes::entries);
 }

@@ -102,7 +102,7 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
   const kernels::Fold* fold = nullptr;
-  if (!s->plan.cuts && !shape.x_last && !shape.y_last) {
+  if (!s->plan.cuts && !shape.x_nhwc && !shape.y_nhwc) {
     TREADLE_ASSIGN(fold, fold_constant(ctx, s->plan.shape, wide));
   }
   if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
@@ -150,23 +150,23 @@ Status prepare_plain_conv(PrepareContext& ctx) {
   return prepare_conv(ctx, shape);
 }
 
-bool is_last(const ir::Attributes& attributes, const char* operand) {
+bool is_nhwc(const ir::Attributes& attributes, const char* operand) {
   return attributes.get_int(operand, 0) != 0;
 }
 
 Status infer_fused_conv(InferContext& ctx) {
   const ir::Attributes& attributes = ctx.attributes();
-  return infer_channels_last(ctx, infer_plain_conv, is_last(attributes, "x_last") ? 1 << kX : 0,
-                             is_last(attributes, "y_last"));
+  return infer_channels_last(ctx, infer_plain_conv, is_nhwc(attributes, "x_nhwc") ? 1 << kX : 0,
+                             is_nhwc(attributes, "y_nhwc"));
 }
 
 Status prepare_fused_conv(PrepareContext& ctx) {
-  const bool x_last = is_last(ctx.attributes(), "x_last"), y_last = is_last(ctx.attributes(), "y_last");
+  const bool x_nhwc = is_nhwc(ctx.attributes(), "x_nhwc"), y_nhwc = is_nhwc(ctx.attributes(), "y_nhwc");
   const Dims &x = ctx.inputs[kX].dims, &y = ctx.outputs[0].dims;
-  TREADLE_ASSIGN(kernels::ConvShape shape, conv_shape(ctx.attributes(), x_last ? channels_second(x) : x,
-                                                      ctx.inputs[kW].dims, y_last ? channels_second(y) : y));
-  shape.x_last = x_last;
-  shape.y_last = y_last;
+  TREADLE_ASSIGN(kernels::ConvShape shape, conv_shape(ctx.attributes(), x_nhwc ? channels_second(x) : x,
+                                                      ctx.inputs[kW].dims, y_nhwc ? channels_second(y) : y));
+  shape.x_nhwc = x_nhwc;
+  shape.y_nhwc = y_nhwc;
   ConvEpilogue epilogue;
   epilogue.clamp.low = ctx.attributes().get_float("low", epilogue.clamp.low);
   epilogue.clamp.high = ctx.attributes().get_float("high", epilogue.clamp.high);
@@ -195,8 +195,8 @@ TREADLE_OP(Conv, "") {
       .work(work::convolution<1>);
 }
 
-// Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes. With `x_last` x,
-// with `y_last` y and the addend have their channels last: [N, spatial..., C].
+// Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes. With `x_nhwc` x,
+// with `y_nhwc` y and the addend have their channels last: [N, spatial..., C].
 TREADLE_OP(FusedConv, "treadle") {
   op.since(1)
       .in("X", "T")
@@ -207,8 +207,8 @@ TREADLE_OP(FusedConv, "treadle") {
       .with(nn::add_conv_attributes)
       .optional("high", ir::AttributeKind::kFloat)
       .optional("low", ir::AttributeKind::kFloat)
-      .optional("x_last", ir::AttributeKind::kInt)
-      .optional("y_last", ir::AttributeKind::kInt)
+      .optional("x_nhwc", ir::AttributeKind::kInt)
+      .optional("y_nhwc", ir::AttributeKind::kInt)
       .type("T", types::kFloatsBf16);
   op.infer(nn::infer_fused_conv)
       .prepare(nn::prepare_fused_conv)

@@ -131,22 +131,22 @@ int64_t pad_begin(const Transposed& t, size_t axis, int64_t full, int64_t output
   return pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
 }
 
-bool is_last(const ir::Attributes& attributes, const char* operand) {
+bool is_nhwc(const ir::Attributes& attributes, const char* operand) {
   return attributes.get_int(operand, 0) != 0;
 }
 
 Status infer_transposed_last(InferContext& ctx) {
-  return infer_channels_last(ctx, infer_conv_transpose, is_last(ctx.attributes(), "x_last") ? 1 << kX : 0,
-                             is_last(ctx.attributes(), "y_last"));
+  return infer_channels_last(ctx, infer_conv_transpose, is_nhwc(ctx.attributes(), "x_nhwc") ? 1 << kX : 0,
+                             is_nhwc(ctx.attributes(), "y_nhwc"));
 }
 
 Status prepare_conv_transpose(PrepareContext& ctx) {
-  const bool x_last = is_last(ctx.attributes(), "x_last"), y_last = is_last(ctx.attributes(), "y_last");
+  const bool x_nhwc = is_nhwc(ctx.attributes(), "x_nhwc"), y_nhwc = is_nhwc(ctx.attributes(), "y_nhwc");
   const Dims &x = ctx.inputs[kX].dims, &y = ctx.outputs[0].dims;
-  TREADLE_ASSIGN(kernels::ConvShape shape, transposed_shape(ctx.attributes(), x_last ? channels_second(x) : x,
-                                                            ctx.inputs[kW].dims, y_last ? channels_second(y) : y));
-  shape.x_last = x_last;
-  shape.y_last = y_last;
+  TREADLE_ASSIGN(kernels::ConvShape shape, transposed_shape(ctx.attributes(), x_nhwc ? channels_second(x) : x,
+                                                            ctx.inputs[kW].dims, y_nhwc ? channels_second(y) : y));
+  shape.x_nhwc = x_nhwc;
+  shape.y_nhwc = y_nhwc;
   return prepare_conv(ctx, shape);
 }
 
@@ -203,7 +203,7 @@ TREADLE_OP(ConvTranspose, "") {
       .work(nn::transposed_conv_work);
 }
 
-// ConvTranspose; with `x_last` x, with `y_last` y has its channels last: what opt::lay_channels_last makes.
+// ConvTranspose; with `x_nhwc` x, with `y_nhwc` y has its channels last: what opt::lay_channels_last makes.
 TREADLE_OP(TransposedConvLast, "treadle") {
   op.since(1)
       .in("X", "T")
@@ -213,8 +213,8 @@ TREADLE_OP(TransposedConvLast, "treadle") {
       .with(nn::add_conv_attributes)
       .optional("output_padding", ir::AttributeKind::kInts)
       .optional("output_shape", ir::AttributeKind::kInts)
-      .optional("x_last", ir::AttributeKind::kInt)
-      .optional("y_last", ir::AttributeKind::kInt)
+      .optional("x_nhwc", ir::AttributeKind::kInt)
+      .optional("y_nhwc", ir::AttributeKind::kInt)
       .type("T", tensors(ElementType::kFloat));
   op.infer(nn::infer_transposed_last)
       .prepare(nn::prepare_conv_transpose)

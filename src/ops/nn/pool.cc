@@ -194,14 +194,14 @@ Status prepare_global_pool(PrepareContext& ctx) {
 
 // --- NHWC
 
-struct PoolLastState {
+struct NhwcPoolState {
   PoolKind kind = PoolKind::kMax;
   kernels::PoolShape shape;
   double row_ns = 0;
 };
 
 uint32_t run_pool_nhwc(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const PoolLastState*>(state);
+  const auto& s = *static_cast<const NhwcPoolState*>(state);
   const int64_t rows = s.shape.batch * (s.shape.axes == 2 ? s.shape.output[0] : 1);
   parallel_for(rows, s.row_ns, [&](int64_t begin, int64_t end, int) {
     kernels::run_pool_nhwc(s.kind, s.shape, static_cast<const float*>(slots[operands[0]]),
@@ -210,18 +210,18 @@ uint32_t run_pool_nhwc(const void* state, void* const* slots, const uint32_t* op
   return 0;
 }
 
-Status infer_pool_last(InferContext& ctx) {
+Status infer_pool_nhwc(InferContext& ctx) {
   return infer_channels_last(ctx, infer_pool, 1, true);
 }
 
-Status prepare_pool_last(PrepareContext& ctx) {
-  auto* s = ctx.make_state<PoolLastState>();
+Status prepare_pool_nhwc(PrepareContext& ctx) {
+  auto* s = ctx.make_state<NhwcPoolState>();
   const bool average = ctx.attributes().get_int("average", 0) != 0;
   TREADLE_ASSIGN(s->shape, pool_shape(ctx.attributes(), channels_second(ctx.inputs[0].dims),
                                       channels_second(ctx.outputs[0].dims)));
   if (average) s->kind = average_kind(ctx.attributes());
   const Dims& y = ctx.outputs[0].dims;
-  s->row_ns = costs::kPoolLastTapNs * static_cast<double>(y[y.size() - 2] * y.back());
+  s->row_ns = costs::kPoolNhwcTapNs * static_cast<double>(y[y.size() - 2] * y.back());
   const kernels::PoolShape read = kernels::narrowed(s->shape);
   for (size_t i = 0; i < static_cast<size_t>(read.axes); ++i) s->row_ns *= static_cast<double>(read.kernel[i]);
   ctx.cost_ns = s->row_ns * static_cast<double>(s->shape.batch * (s->shape.axes == 2 ? s->shape.output[0] : 1));
@@ -229,16 +229,16 @@ Status prepare_pool_last(PrepareContext& ctx) {
   return {};
 }
 
-Status infer_global_average_last(InferContext& ctx) {
+Status infer_global_average_nhwc(InferContext& ctx) {
   return infer_channels_last(ctx, infer_global_pool, 1, true);
 }
 
-struct GlobalAverageLast {
+struct GlobalAverageNhwc {
   int64_t images = 0, plane = 1, channels = 0;
 };
 
 uint32_t run_global_average_nhwc(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const GlobalAverageLast*>(state);
+  const auto& s = *static_cast<const GlobalAverageNhwc*>(state);
   parallel_for(s.images, costs::kGlobalPoolElementNs * static_cast<double>(s.plane * s.channels),
                [&](int64_t begin, int64_t end, int) {
                  kernels::run_global_average_nhwc(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
@@ -247,8 +247,8 @@ uint32_t run_global_average_nhwc(const void* state, void* const* slots, const ui
   return 0;
 }
 
-Status prepare_global_average_last(PrepareContext& ctx) {
-  auto* s = ctx.make_state<GlobalAverageLast>();
+Status prepare_global_average_nhwc(PrepareContext& ctx) {
+  auto* s = ctx.make_state<GlobalAverageNhwc>();
   const Dims& x = ctx.inputs[0].dims;
   s->images = x[0];
   s->channels = x.back();
@@ -362,7 +362,7 @@ TREADLE_OP(GlobalLpPool, "") {
 }
 
 // MaxPool, or with `average` AveragePool, of float tensors [N, spatial..., C]. Made by opt::lay_channels_last.
-TREADLE_OP(PoolLast, "treadle") {
+TREADLE_OP(PoolNhwc, "treadle") {
   op.since(1)
       .in("X", "T")
       .out("Y", "T")
@@ -375,11 +375,11 @@ TREADLE_OP(PoolLast, "treadle") {
       .optional("pads", ir::AttributeKind::kInts)
       .optional("strides", ir::AttributeKind::kInts)
       .type("T", tensors(ElementType::kFloat));
-  op.infer(nn::infer_pool_last).prepare(nn::prepare_pool_last).axes(axes::entries);
+  op.infer(nn::infer_pool_nhwc).prepare(nn::prepare_pool_nhwc).axes(axes::entries);
 }
 
 // GlobalAveragePool of float tensors [N, spatial..., C].
-TREADLE_OP(GlobalAverageLast, "treadle") {
+TREADLE_OP(GlobalAverageNhwc, "treadle") {
   op.since(1).in("X", "T").out("Y", "T").type("T", tensors(ElementType::kFloat));
-  op.infer(nn::infer_global_average_last).prepare(nn::prepare_global_average_last).axes(axes::entries);
+  op.infer(nn::infer_global_average_nhwc).prepare(nn::prepare_global_average_nhwc).axes(axes::entries);
 }

@@ -45,14 +45,14 @@ struct ByteChannels {
   static constexpr ChannelsForm form() { return {kLanes, kPanelVectors, 4, 1024}; }
 };
 
-ByteWeightLayout weight_layout(const ChannelsLayout& layout, bool quads) {
-  constexpr int64_t kFewest = 50;  // a rest in so many weights takes as long as a second run of the tiles
+ByteWeightLayout weight_layout(const DirectLayout& layout, bool quads) {
+  constexpr int64_t kFewest = 50;  // an overflow in so many weights takes as long as a second run of the tiles
   const int64_t weights = align_up(layout.group_elements() * 4);
   return {layout.vectors * layout.form.lanes, layout.panels, weights, 0, layout.group_elements() * 2 / kFewest, quads};
 }
 
 // [panel][tap][element of the input][channel][4]
-bool copy_weights(const QConvShape& shape, const ConvGeometry& g, const ChannelsLayout& layout, const uint8_t* from,
+bool copy_weights(const QConvShape& shape, const ConvGeometry& g, const DirectLayout& layout, const uint8_t* from,
                   int8_t* panels, int32_t* sums, StopPoll& stop) {
   const uint8_t flip = shape.w_signed ? 0 : 0x80;
   std::memset(sums, 0, static_cast<size_t>(layout.vectors * layout.form.lanes * 4));
@@ -76,12 +76,12 @@ bool copy_weights(const QConvShape& shape, const ConvGeometry& g, const Channels
 
 // Scratch: sums, copy of the input, room of the copy, sums of positions, places.
 struct ByteScratch {
-  explicit ByteScratch(const ChannelsLayout& layout)
+  explicit ByteScratch(const DirectLayout& layout)
       : buffer_at(align_up(layout.sums() * 4)),
         room_at(buffer_at + align_up(layout.buffer() * 4)),
         position_sums_at(room_at + align_up(QuadCopy::room_bytes(layout.depth))),
         places_at(position_sums_at + align_up(layout.places() * 4)),
-        bytes(places_at + align_up(layout.places() * int64_t{sizeof(Place)})) {}
+        bytes(places_at + align_up(layout.places() * int64_t{sizeof(PositionOffsets)})) {}
   int64_t buffer_at, room_at, position_sums_at, places_at, bytes;
 };
 
@@ -104,7 +104,7 @@ class ByteConv {
     buffer_ = reinterpret_cast<uint32_t*>(bytes + scratch.buffer_at);
     room_ = reinterpret_cast<uint32_t*>(bytes + scratch.room_at);
     position_sums_ = reinterpret_cast<int32_t*>(bytes + scratch.position_sums_at);
-    places_ = reinterpret_cast<Place*>(bytes + scratch.places_at);
+    places_ = reinterpret_cast<PositionOffsets*>(bytes + scratch.places_at);
     x_zero_ = static_cast<uint8_t>(byte_at(operands.x_zero, shape_.x_signed, 0) + (shape_.x_signed ? 128 : 0));
   }
 
@@ -120,7 +120,7 @@ class ByteConv {
       sums.add(unit, weights);
       if (kScheme == QScheme::kFitted) add_more(unit, sums);
       for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
-        for (int64_t v = 0; v < layout_.panel_vectors(panel); ++v) settle(unit, sums.panel(panel, 0), panel, v);
+        for (int64_t v = 0; v < layout_.panel_vectors(panel); ++v) finish(unit, sums.panel(panel, 0), panel, v);
       }
     }
   }
@@ -187,22 +187,22 @@ class ByteConv {
       return sums.add(unit, reinterpret_cast<const uint32_t*>(more), true);
     }
     const auto* ends = reinterpret_cast<const int32_t*>(packed_ + weights_at_.ends_at);
-    const auto* rests = reinterpret_cast<const QRest*>(more);
+    const auto* overflows = reinterpret_cast<const QOverflow*>(more);
     for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
       int32_t* to = sums_ + (sums.panel(panel, 0) - sums_);
       for (int64_t i = panel == 0 ? 0 : ends[panel - 1]; i < ends[panel]; ++i) {
-        add_rest(unit, rests[i], layout_.panel_vectors(panel) * kIntLanes, to);
+        add_overflow(unit, overflows[i], layout_.panel_vectors(panel) * kIntLanes, to);
       }
     }
   }
 
-  void add_rest(const ChannelUnit& unit, const QRest& rest, int64_t width, int32_t* sums) const {
-    const int64_t tap = rest.step / (4 * layout_.depth), byte = rest.step % (4 * layout_.depth);
+  void add_overflow(const ChannelUnit& unit, const QOverflow& overflow, int64_t width, int32_t* sums) const {
+    const int64_t tap = overflow.step / (4 * layout_.depth), byte = overflow.step % (4 * layout_.depth);
     const auto* x = reinterpret_cast<const uint8_t*>(buffer_ + tap_at(tap)) + byte;
     const int64_t step = g_.width.stride * layout_.stride * 4;
-    int32_t* to = sums + rest.column;
+    int32_t* to = sums + overflow.column;
     for (int64_t r = 0; r < unit.rows; ++r, x += g_.height.stride * layout_.pitch * layout_.stride * 4) {
-      for (int64_t q = 0; q < unit.columns; ++q, to += width) *to += x[q * step] * rest.value;
+      for (int64_t q = 0; q < unit.columns; ++q, to += width) *to += x[q * step] * overflow.value;
     }
   }
 
@@ -229,7 +229,7 @@ class ByteConv {
   }
 
   // The sums of vector v of a panel, to where they belong.
-  void settle(const ChannelUnit& unit, const int32_t* sums, int64_t panel, int64_t v) {
+  void finish(const ChannelUnit& unit, const int32_t* sums, int64_t panel, int64_t v) {
     const int64_t first = panel * layout_.panel_channels() + v * kIntLanes;
     const int64_t count = std::min<int64_t>(kIntLanes, g_.out_per_group - first);
     const Beside channels = beside(first, count);
@@ -239,38 +239,38 @@ class ByteConv {
     int64_t y = (unit.image * shape_.conv.out_channels + channel_ + first) * g_.out_plane + unit.row * g_.width.out +
                 unit.column;
     for (int64_t r = 0, position = 0; r < runs; ++r, y += g_.width.out) {
-      for (int64_t at = 0; at < length; at += kTurned) {
-        const int64_t n = std::min<int64_t>(kTurned, length - at);
-        settle_positions(channels, sums + position * pitch + v * kIntLanes, pitch, position, n, y + at, count);
+      for (int64_t at = 0; at < length; at += kTransposed) {
+        const int64_t n = std::min<int64_t>(kTransposed, length - at);
+        finish_positions(channels, sums + position * pitch + v * kIntLanes, pitch, position, n, y + at, count);
         position += n;
       }
     }
   }
 
   // Of `n` positions, to rows of y for `count` channels.
-  void settle_positions(const Beside& channels, const int32_t* sums, int64_t pitch, int64_t position, int64_t n,
+  void finish_positions(const Beside& channels, const int32_t* sums, int64_t pitch, int64_t position, int64_t n,
                         int64_t y, int64_t count) {
-    const auto settled = [&](int64_t i) {
+    const auto corrected = [&](int64_t i) {
       QInts sum = QInts::load(sums + i * pitch) + channels.owed;
       if (sums_positions_) sum = sum - channels.zeros * QInts(position_sums_[position + i]);
       return sum;
     };
     const auto value = [&](int64_t i) {
-      QFloats v = convert_lanes<float>(settled(i)) * channels.scale;
+      QFloats v = convert_lanes<float>(corrected(i)) * channels.scale;
       if (epilogue_.float_bias != nullptr) v = v + channels.bias;
       return v;
     };
     if (epilogue_.output > QGemmOutput::kScaled) return put_bytes(value, n, y, count);
     for (int64_t i = 0; i < n; ++i) {
       if (epilogue_.output == QGemmOutput::kInt32) {
-        from_bits_of<QFloats>(to_bits(settled(i))).store(settled_ + i * kIntLanes);
+        from_bits_of<QFloats>(to_bits(corrected(i))).store(finished_ + i * kIntLanes);
       } else {
         QFloatRow<1> row{value(i)};
         store_.clamp(row);
-        row[0].store(settled_ + i * kIntLanes);
+        row[0].store(finished_ + i * kIntLanes);
       }
     }
-    put_turned_words(settled_, count, n, static_cast<float*>(operands_.y) + y, g_.out_plane);
+    put_transposed_words(finished_, count, n, static_cast<float*>(operands_.y) + y, g_.out_plane);
   }
 
   template <class Value>
@@ -281,13 +281,13 @@ class ByteConv {
       store_.clamp(row);
       return store_.rounding().quads(row[0], row[1], row[2], row[3]);
     };
-    put_turned_quads(quads(0), quads(4), quads(8), quads(12), count, n, static_cast<uint8_t*>(operands_.y) + y,
-                     g_.out_plane);
+    put_transposed_quads(quads(0), quads(4), quads(8), quads(12), count, n, static_cast<uint8_t*>(operands_.y) + y,
+                         g_.out_plane);
   }
 
   const QConvShape& shape_;
   ConvGeometry g_;
-  ChannelsLayout layout_;
+  DirectLayout layout_;
   ByteWeightLayout weights_at_;
   const QConvOperands& operands_;
   const QGemmEpilogue& epilogue_;
@@ -295,9 +295,9 @@ class ByteConv {
   int32_t* sums_;
   uint32_t *buffer_, *room_;
   int32_t* position_sums_;
-  Place* places_;
-  uint8_t x_zero_;                                                 // of x'
-  alignas(kVectorBytes) float settled_[kTurned * kIntLanes] = {};  // where results are words
+  PositionOffsets* places_;
+  uint8_t x_zero_;                                                      // of x'
+  alignas(kVectorBytes) float finished_[kTransposed * kIntLanes] = {};  // where results are words
   // Of the group:
   const std::byte* packed_ = nullptr;
   int64_t channel_ = 0;  // its first
@@ -313,7 +313,7 @@ void run_byte_channels(const QConvPlan& plan, const QConvOperands& operands, con
 template <QScheme kScheme>
 void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape.conv);
-  const ChannelsLayout layout(g, ByteChannels<kScheme>::form());
+  const DirectLayout layout(g, ByteChannels<kScheme>::form());
   constexpr bool kQuads = kScheme == QScheme::kQuads;
   const ByteWeightLayout at = weight_layout(layout, kQuads);
   const auto width_of = [&](int64_t panel) { return layout.panel_vectors(panel) * layout.form.lanes; };
@@ -331,7 +331,7 @@ void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed
 template <QScheme kScheme>
 void prepare_as(QConvPlan& plan) {
   const ConvGeometry g(plan.shape.conv);
-  const ChannelsLayout layout(g, ByteChannels<kScheme>::form());
+  const DirectLayout layout(g, ByteChannels<kScheme>::form());
   plan.units = g.out_plane == 0 ? 0 : layout.units();
   plan.scratch_bytes = static_cast<size_t>(ByteScratch(layout).bytes);
   plan.packed_weight_bytes =
@@ -340,7 +340,7 @@ void prepare_as(QConvPlan& plan) {
   plan.pack = pack_byte_channels<kScheme>;
 }
 
-ChannelsLayout layout_of(const ConvGeometry& g) {
+DirectLayout layout_of(const ConvGeometry& g) {
   return {g, has_quads() ? ByteChannels<QScheme::kQuads>::form() : ByteChannels<QScheme::kFitted>::form()};
 }
 
@@ -352,7 +352,7 @@ bool fits(const ConvGeometry& g) {
 // Depends on nothing but channels and kernels: weights are packed once for inputs of any size.
 bool pays(const ConvGeometry& g) {
   constexpr int64_t kFewestSteps = 24;
-  const ChannelsLayout layout = layout_of(g);
+  const DirectLayout layout = layout_of(g);
   const int64_t lanes = layout.vectors * layout.form.lanes;
   return layout.steps >= kFewestSteps && 3 * layout.depth <= g.in_per_group && lanes * 2 <= g.out_per_group * 3;
 }

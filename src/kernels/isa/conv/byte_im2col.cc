@@ -1,5 +1,5 @@
 // 8-bit convolution by rows: each output position's elements as a row of A, padding being the zero point itself,
-// weights in the panels of the 8-bit product; results are turned from [position][channel] into [channel][position].
+// weights in the panels of the 8-bit product; results are transposed from [position][channel] into [channel][position].
 
 #include <algorithm>
 #include <cstdint>
@@ -49,8 +49,8 @@ QGemmEpilogue from_channel(QGemmEpilogue e, int64_t channel) {
 }
 
 template <class T>
-void turn(const ConvGeometry& g, const void* results, int64_t group, int64_t first, int64_t count, bool accumulate,
-          void* y) {
+void transpose_results(const ConvGeometry& g, const void* results, int64_t group, int64_t first, int64_t count,
+                       bool accumulate, void* y) {
   const int64_t positions = g.out_channel();
   const T* from = static_cast<const T*>(results);
   for (int64_t r = 0; r < count; ++r, from += g.out_per_group) {
@@ -92,13 +92,13 @@ void run_rows(const QConvPlan& plan, const QConvOperands& operands, const QGemmE
     run_qgemm_rows(gemm, count, {rows, weights, operands.x_zero, w_zero, results, operands.scratch}, e);
     switch (epilogue.output) {
       case QGemmOutput::kInt32:
-        turn<int32_t>(g, results, group, first, count, false, operands.y);
+        transpose_results<int32_t>(g, results, group, first, count, false, operands.y);
         break;
       case QGemmOutput::kScaled:
-        turn<float>(g, results, group, first, count, epilogue.accumulate, operands.y);
+        transpose_results<float>(g, results, group, first, count, epilogue.accumulate, operands.y);
         break;
       default:
-        turn<uint8_t>(g, results, group, first, count, false, operands.y);
+        transpose_results<uint8_t>(g, results, group, first, count, false, operands.y);
     }
   }
 }

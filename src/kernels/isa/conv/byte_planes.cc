@@ -93,7 +93,7 @@ class PlaneConv {
                        0, layout_.conv.units);
       const int64_t channels = layout_.groups * g_.out_per_group;
       for (int64_t c = 0; c < channels; ++c) {
-        settle(part * channels + c, floats(layout_.y_at) + c * g_.out_channel(),
+        finish(part * channels + c, floats(layout_.y_at) + c * g_.out_channel(),
                (image * shape_.conv.out_channels + part * channels + c) * g_.out_channel());
       }
     }
@@ -131,7 +131,7 @@ class PlaneConv {
   }
 
   // The sums of an output channel.
-  void settle(int64_t channel, const float* sums, int64_t at) const {
+  void finish(int64_t channel, const float* sums, int64_t at) const {
     const Beside all = beside(channel);
     constexpr int32_t kWhole = 1 << 24;  // floats hold all integers up to here
     const bool adds_floats = std::abs(int64_t{all.bias}) <= kWhole;

@@ -47,9 +47,10 @@ struct StripLayout {
 
 // A filter is a panel of one column; a row of ones follows the filters.
 ByteWeightLayout filter_layout(const ConvGeometry& g, bool quads) {
-  constexpr int64_t kFewest = 10;  // a rest in so many pairs takes as long as a second run of the tiles
+  constexpr int64_t kFewest = 10;  // an overflow in so many pairs takes as long as a second run of the tiles
   const int64_t row_bytes = StripLayout(g).row_bytes, bytes = g.out_per_group * row_bytes;
-  const int64_t most = std::min<int64_t>(align_up(bytes) / int64_t{sizeof(QRest)}, g.out_per_group * g.k / 2 / kFewest);
+  const int64_t most =
+      std::min<int64_t>(align_up(bytes) / int64_t{sizeof(QOverflow)}, g.out_per_group * g.k / 2 / kFewest);
   return {g.out_per_group, g.out_per_group, bytes, row_bytes, most, quads};
 }
 
@@ -80,7 +81,7 @@ class StripMaker {
   // `x`: the group's first channel in one image.
   void make(const uint8_t* x, int64_t first, int64_t count) {
     const int64_t line = layout_.width + kLineRoom;
-    const Place place{first / g_.out_plane, first % g_.out_plane / g_.width.out, first % g_.width.out};
+    const Position place{first / g_.out_plane, first % g_.out_plane / g_.width.out, first % g_.width.out};
     Tap tap{x};
     for (int64_t step = 0; step < layout_.steps; ++step) {
       for (int64_t i = 0; i < 4; ++i) {
@@ -131,10 +132,10 @@ class StripMaker {
   }
 
   // What `tap` meets at `count` positions from `place` on.
-  struct Place {
+  struct Position {
     int64_t outer, row, column;
   };
-  void fill(const Tap& tap, Place place, int64_t count, uint8_t* line) const {
+  void fill(const Tap& tap, Position place, int64_t count, uint8_t* line) const {
     const Axis &h = g_.height, &w = g_.width;
     auto [outer, row, column] = place;
     const Interval whole = inside(w.input_at(0, tap.x), w.stride, w.in, w.out);  // of a row of positions
@@ -272,7 +273,7 @@ class StripConv {
         continue;
       }
       for (int64_t i = 0; i < height; ++i) {
-        settle(load_sums(sums + i * kIntPanel), ones, r + i, at + (r + i) * layout_.positions, columns);
+        finish(load_sums(sums + i * kIntPanel), ones, r + i, at + (r + i) * layout_.positions, columns);
       }
     }
   }
@@ -288,24 +289,24 @@ class StripConv {
       return;
     }
     const auto* ends = reinterpret_cast<const int32_t*>(packed_ + filters_.ends_at);
-    const auto* rests = reinterpret_cast<const QRest*>(more);
+    const auto* overflows = reinterpret_cast<const QOverflow*>(more);
     for (int64_t i = 0; i < height; ++i) {
       for (int64_t at = r + i == 0 ? 0 : ends[r + i - 1]; at < ends[r + i]; ++at) {
-        add_rest(rests[at], panel, sums + i * kIntPanel);
+        add_overflow(overflows[at], panel, sums + i * kIntPanel);
       }
     }
   }
 
-  static void add_rest(const QRest& rest, const uint8_t* panel, int32_t* sums) {
-    const auto* from = reinterpret_cast<const int32_t*>(panel) + rest.step / 4 * kIntPanel;
+  static void add_overflow(const QOverflow& overflow, const uint8_t* panel, int32_t* sums) {
+    const auto* from = reinterpret_cast<const int32_t*>(panel) + overflow.step / 4 * kIntPanel;
     for (int v = 0; v < kIntPanel; v += kIntLanes) {
-      const QInts byte = (QInts::load(from + v) >> (rest.step % 4 * 8)) & QInts(0xFF);
-      (QInts::load(sums + v) + byte * QInts(rest.value)).store(sums + v);
+      const QInts byte = (QInts::load(from + v) >> (overflow.step % 4 * 8)) & QInts(0xFF);
+      (QInts::load(sums + v) + byte * QInts(overflow.value)).store(sums + v);
     }
   }
 
   // Row r of the group's filters, see the head of this file.
-  void settle(QSums sums, const int32_t* ones, int64_t r, int64_t at, int64_t columns) const {
+  void finish(QSums sums, const int32_t* ones, int64_t r, int64_t at, int64_t columns) const {
     const QInts owed(owed_[r]), zero(column_sums_ ? w_zero(r) : 0);
     for (size_t v = 0; v < 2; ++v) {
       sums[v] = sums[v] + owed;

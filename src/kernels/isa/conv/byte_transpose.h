@@ -13,7 +13,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX2__)
 
-inline constexpr int kTurned = 16;  // positions at once
+inline constexpr int kTransposed = 16;  // positions at once
 
 // Planes of bytes as [position][four channels]; channels that do not exist are 0.
 struct QuadCopy {
@@ -28,7 +28,7 @@ struct QuadCopy {
   static constexpr int64_t kRoomBytes = 16 << 10;
   // Positions at once: lines of planes are read whole, and the room stays in the first-level cache.
   static int64_t columns(int64_t depth) {
-    return std::clamp<int64_t>(kRoomBytes / (depth * 4) / kTurned * kTurned, kTurned, 4 * kTurned);
+    return std::clamp<int64_t>(kRoomBytes / (depth * 4) / kTransposed * kTransposed, kTransposed, 4 * kTransposed);
   }
   static int64_t room_bytes(int64_t depth) { return columns(depth) * depth * 4; }
 
@@ -38,10 +38,10 @@ struct QuadCopy {
     for (int64_t first = 0; first < count; first += most) {
       const int64_t n = std::min(most, count - first);
       for (int64_t c = 0; c < depth; ++c) {
-        for (int64_t i = 0; i < n; i += kTurned) quads(c, at + first + i, room + c * most + i);
+        for (int64_t i = 0; i < n; i += kTransposed) quads(c, at + first + i, room + c * most + i);
       }
-      turn_planes(reinterpret_cast<const float*>(room), most, depth, n, reinterpret_cast<float*>(to + first * stride),
-                  stride);
+      transpose_planes(reinterpret_cast<const float*>(room), most, depth, n,
+                       reinterpret_cast<float*>(to + first * stride), stride);
     }
   }
 
@@ -82,19 +82,20 @@ struct QuadCopy {
 
 // Bytes of 16 positions, of which `n` exist: lane i of `a` has positions 0 to 3 of channel i, of `b` positions 4 to 7,
 // and so on. The first `count` channels become rows of y.
-TREADLE_ALWAYS_INLINE void put_turned_quads(NarrowingLanes::Bits a, NarrowingLanes::Bits b, NarrowingLanes::Bits c,
-                                            NarrowingLanes::Bits d, int64_t count, int64_t n, uint8_t* y, int64_t row) {
+TREADLE_ALWAYS_INLINE void put_transposed_quads(NarrowingLanes::Bits a, NarrowingLanes::Bits b, NarrowingLanes::Bits c,
+                                                NarrowingLanes::Bits d, int64_t count, int64_t n, uint8_t* y,
+                                                int64_t row) {
   using L = NarrowingLanes;
   const L::Bits first = L::unpacklo32(a, b), second = L::unpackhi32(a, b);
   const L::Bits next_first = L::unpacklo32(c, d), next_second = L::unpackhi32(c, d);
   // Register i has channels i, 4 + i, ... in its parts of 128 bits.
-  const L::Bits turned[4] = {L::unpacklo64(first, next_first), L::unpackhi64(first, next_first),
-                             L::unpacklo64(second, next_second), L::unpackhi64(second, next_second)};
+  const L::Bits transposed[4] = {L::unpacklo64(first, next_first), L::unpackhi64(first, next_first),
+                                 L::unpacklo64(second, next_second), L::unpackhi64(second, next_second)};
   alignas(kVectorBytes) __m128i parts[4][kVectorBytes / 16];
-  for (int i = 0; i < 4; ++i) std::memcpy(parts[i], &turned[i], kVectorBytes);
+  for (int i = 0; i < 4; ++i) std::memcpy(parts[i], &transposed[i], kVectorBytes);
   for (int64_t channel = 0; channel < count; ++channel, y += row) {
     const __m128i& part = parts[channel % 4][channel / 4];
-    if (n == kTurned) {
+    if (n == kTransposed) {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y), part);
     } else {
       std::memcpy(y, &part, static_cast<size_t>(n));
@@ -103,10 +104,10 @@ TREADLE_ALWAYS_INLINE void put_turned_quads(NarrowingLanes::Bits a, NarrowingLan
 }
 
 // As many positions of words, `from` as many channels apart as there are lanes.
-inline void put_turned_words(const float* from, int64_t count, int64_t n, float* y, int64_t row) {
+inline void put_transposed_words(const float* from, int64_t count, int64_t n, float* y, int64_t row) {
   constexpr int64_t kLanes = Lanes<float>::kCount;
   for (int64_t at = 0; at < n; at += kLanes) {
-    turn_square(from + at * kLanes, kLanes, std::min(kLanes, n - at), count, y + at, row);
+    transpose_tile(from + at * kLanes, kLanes, std::min(kLanes, n - at), count, y + at, row);
   }
 }
 

@@ -14,7 +14,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-class DepthwiseLast {
+class DepthwiseNhwc {
   using L = Lanes<float>;
   using V = L::V;
 
@@ -26,7 +26,7 @@ class DepthwiseLast {
            static_cast<size_t>(g.taps * kColumns) * sizeof(const float*);
   }
 
-  DepthwiseLast(const ConvPlan& plan, const ConvGeometry& g, const ConvOperands& operands)
+  DepthwiseNhwc(const ConvPlan& plan, const ConvGeometry& g, const ConvOperands& operands)
       : g_(g),
         operands_(operands),
         channels_(plan.shape.out_channels),
@@ -101,7 +101,7 @@ class DepthwiseLast {
       if (j >= columns_) return;
       unrolled<kCount>([&](auto v) __attribute__((always_inline)) {
         const int64_t first = v * L::kCount;
-        store_last<kTail>(operands_, sums[j][v], c + first, tail, low_, high_, y + j * channels_ + first);
+        store_nhwc<kTail>(operands_, sums[j][v], c + first, tail, low_, high_, y + j * channels_ + first);
       });
     });
   }
@@ -116,9 +116,9 @@ class DepthwiseLast {
   StopPoll stop_;
 };
 
-void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+void run_depthwise_nhwc(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  DepthwiseLast last(plan, g, operands);
+  DepthwiseNhwc last(plan, g, operands);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t image = unit / g.height.out, channels = plan.shape.out_channels;
     last.row(static_cast<const float*>(operands.x) + image * g.in_plane * channels, unit % g.height.out,
@@ -126,13 +126,13 @@ void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int6
   }
 }
 
-void prepare_depthwise_last(ConvPlan& plan) {
+void prepare_depthwise_nhwc(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   plan.units = plan.shape.batch * g.height.out;
-  plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
-  plan.scratch_bytes = DepthwiseLast::scratch_bytes(g);
-  plan.run = run_depthwise_last;
-  plan.pack = pack_depthwise_last<false>;
+  plan.packed_weight_bytes = depthwise_nhwc_weight_bytes(g);
+  plan.scratch_bytes = DepthwiseNhwc::scratch_bytes(g);
+  plan.run = run_depthwise_nhwc;
+  plan.pack = pack_depthwise_nhwc<false>;
 }
 
 bool fits(const ConvGeometry& g, ComputeType type) {
@@ -141,7 +141,7 @@ bool fits(const ConvGeometry& g, ComputeType type) {
 
 // Loads are weights; copies what is read under a mask; elements the places that tiles read; begun tiles.
 ConvWork work(const ConvGeometry& g, ComputeType) {
-  constexpr int64_t kLanes = Lanes<float>::kCount, kWidest = DepthwiseLast::kColumns;
+  constexpr int64_t kLanes = Lanes<float>::kCount, kWidest = DepthwiseNhwc::kColumns;
   const int64_t channels = g.shape.out_channels, pairs = channels / (2 * kLanes);
   const int64_t single = vectors_of<float>(channels % (2 * kLanes));
   ConvWork all;
@@ -168,7 +168,7 @@ constexpr ConvMethod kDepthwiseNhwc = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kWeights>,
-    .prepare = prepare_depthwise_last,
+    .prepare = prepare_depthwise_nhwc,
 };
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -20,7 +20,7 @@ inline int64_t padded_channels(int64_t channels) {
 
 // kByColumn: taps go down the columns of the kernel, otherwise along its rows.
 template <bool kByColumn>
-void pack_depthwise_last(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
+void pack_depthwise_nhwc(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const auto* from = static_cast<const float*>(weights);
   auto* to = static_cast<float*>(packed);
@@ -35,13 +35,13 @@ void pack_depthwise_last(const ConvPlan& plan, const void* weights, void* packed
   }
 }
 
-inline size_t depthwise_last_weight_bytes(const ConvGeometry& g) {
+inline size_t depthwise_nhwc_weight_bytes(const ConvGeometry& g) {
   return static_cast<size_t>(g.taps * padded_channels(g.shape.out_channels)) * sizeof(float);
 }
 
 // A vector of sums to where it belongs; `c`: its first channel. kTail: only the lanes in `tail` are channels.
 template <bool kTail>
-[[gnu::always_inline]] inline void store_last(const ConvOperands& operands, Lanes<float>::V value, int64_t c,
+[[gnu::always_inline]] inline void store_nhwc(const ConvOperands& operands, Lanes<float>::V value, int64_t c,
                                               Lanes<float>::Mask tail, Lanes<float>::V low, Lanes<float>::V high,
                                               float* to) {
   using L = Lanes<float>;

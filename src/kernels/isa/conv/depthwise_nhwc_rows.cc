@@ -18,7 +18,7 @@ namespace {
 
 // kTall: rows of the kernel. kDown: stride from row to row.
 template <int kTall, int kDown>
-class DepthwiseLastRows {
+class DepthwiseNhwcRows {
   using L = Lanes<float>;
   using V = L::V;
 
@@ -30,7 +30,7 @@ class DepthwiseLastRows {
            static_cast<size_t>(most_places(g)) * (sizeof(const float*) + sizeof(int64_t));
   }
 
-  DepthwiseLastRows(const ConvPlan& plan, const ConvGeometry& g, const ConvOperands& operands)
+  DepthwiseNhwcRows(const ConvPlan& plan, const ConvGeometry& g, const ConvOperands& operands)
       : g_(g),
         operands_(operands),
         channels_(plan.shape.out_channels),
@@ -165,7 +165,7 @@ class DepthwiseLastRows {
       unrolled<kColumns>([&](auto j) __attribute__((always_inline)) {
         if (j >= columns_) return;
         float* to = y + (r * g_.width.out + j) * channels_;
-        store_last<kTail>(operands_, sums[r][j], c, tail, low_, high_, to);
+        store_nhwc<kTail>(operands_, sums[r][j], c, tail, low_, high_, to);
       });
     });
   }
@@ -184,31 +184,31 @@ class DepthwiseLastRows {
 };
 
 template <int kTall, int kDown>
-void run_depthwise_last_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+void run_depthwise_nhwc_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  DepthwiseLastRows<kTall, kDown>(plan, g, operands).run(begin, end);
+  DepthwiseNhwcRows<kTall, kDown>(plan, g, operands).run(begin, end);
 }
 
 template <int kTall>
-void prepare_depthwise_last_rows_of(ConvPlan& plan, const ConvGeometry& g) {
+void prepare_depthwise_nhwc_rows_of(ConvPlan& plan, const ConvGeometry& g) {
   const bool skips = g.height.stride == 2;
-  plan.run = skips ? run_depthwise_last_rows<kTall, 2> : run_depthwise_last_rows<kTall, 1>;
+  plan.run = skips ? run_depthwise_nhwc_rows<kTall, 2> : run_depthwise_nhwc_rows<kTall, 1>;
   plan.scratch_bytes =
-      skips ? DepthwiseLastRows<kTall, 2>::scratch_bytes(g) : DepthwiseLastRows<kTall, 1>::scratch_bytes(g);
+      skips ? DepthwiseNhwcRows<kTall, 2>::scratch_bytes(g) : DepthwiseNhwcRows<kTall, 1>::scratch_bytes(g);
 }
 
-void prepare_depthwise_last_rows(ConvPlan& plan) {
+void prepare_depthwise_nhwc_rows(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  plan.units = DepthwiseLastRows<3, 1>::units(g);
-  plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
-  plan.pack = pack_depthwise_last<true>;
+  plan.units = DepthwiseNhwcRows<3, 1>::units(g);
+  plan.packed_weight_bytes = depthwise_nhwc_weight_bytes(g);
+  plan.pack = pack_depthwise_nhwc<true>;
   switch (g.height.kernel) {
     case 3:
-      return prepare_depthwise_last_rows_of<3>(plan, g);
+      return prepare_depthwise_nhwc_rows_of<3>(plan, g);
     case 5:
-      return prepare_depthwise_last_rows_of<5>(plan, g);
+      return prepare_depthwise_nhwc_rows_of<5>(plan, g);
     default:
-      return prepare_depthwise_last_rows_of<7>(plan, g);
+      return prepare_depthwise_nhwc_rows_of<7>(plan, g);
   }
 }
 
@@ -219,7 +219,7 @@ bool fits(const ConvGeometry& g, ComputeType type) {
 // Loads are vectors of the input and of weights; copies what is read under a mask; elements the places that tiles read;
 // begun tiles.
 ConvWork work(const ConvGeometry& g, ComputeType) {
-  constexpr int64_t kRows = DepthwiseLastRows<3, 1>::kRows, kColumns = DepthwiseLastRows<3, 1>::kColumns;
+  constexpr int64_t kRows = DepthwiseNhwcRows<3, 1>::kRows, kColumns = DepthwiseNhwcRows<3, 1>::kColumns;
   const int64_t channels = g.shape.out_channels, vectors = vectors_of<float>(channels);
   const int64_t tall = g.height.kernel, wide = g.width.kernel;
   ConvWork all;
@@ -246,7 +246,7 @@ constexpr ConvMethod kDepthwiseNhwcRows = {
     .fits = fits,
     .work = work,
     .order = sums_in<SumOrder::kColumns>,
-    .prepare = prepare_depthwise_last_rows,
+    .prepare = prepare_depthwise_nhwc_rows,
 };
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

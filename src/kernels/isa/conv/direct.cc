@@ -84,13 +84,13 @@ class ChannelStore {
   using L = Lanes<float>;
 
  public:
-  ChannelStore(const ConvPlan& plan, const ConvGeometry& g, const ChannelsLayout& layout, const ConvOperands& operands)
+  ChannelStore(const ConvPlan& plan, const ConvGeometry& g, const DirectLayout& layout, const ConvOperands& operands)
       : g_(g), layout_(layout), operands_(operands), low_(L::splat(plan.clamp.low)), high_(L::splat(plan.clamp.high)) {}
 
   // What tiles may put results by: channels are last and fill vectors.
   bool in_tiles() const {
     const int64_t most = layout_.rows * layout_.width.out * layout_.out_channels;
-    return g_.shape.y_last && layout_.phases() == 1 && g_.out_per_group % L::kCount == 0 &&
+    return g_.shape.y_nhwc && layout_.phases() == 1 && g_.out_per_group % L::kCount == 0 &&
            most <= std::numeric_limits<int32_t>::max();
   }
   ChannelResults results(const ChannelUnit& unit) const {
@@ -104,7 +104,7 @@ class ChannelStore {
 
   template <class Sums>
   void run(const ChannelUnit& unit, const Sums& sums) {
-    if (g_.shape.y_last) return run_last(unit, sums);
+    if (g_.shape.y_nhwc) return run_nhwc(unit, sums);
     for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
       pitch_ = layout_.panel_vectors(panel) * L::kCount;
       for (int64_t v = 0; v < layout_.panel_vectors(panel); ++v) {
@@ -123,7 +123,7 @@ class ChannelStore {
  private:
   // Channels are neighbours in y as in the sums.
   template <class Sums>
-  void run_last(const ChannelUnit& unit, const Sums& sums) {
+  void run_nhwc(const ChannelUnit& unit, const Sums& sums) {
     const ChannelAxis &h = layout_.height, &w = layout_.width;
     for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
       pitch_ = layout_.panel_vectors(panel) * L::kCount;
@@ -228,7 +228,7 @@ class ChannelStore {
   }
 
   const ConvGeometry& g_;
-  const ChannelsLayout& layout_;
+  const DirectLayout& layout_;
   const ConvOperands& operands_;
   const L::V low_, high_;
   int64_t pitch_ = 0;  // of sums, from one position to the next
@@ -236,11 +236,11 @@ class ChannelStore {
   float* y_ = nullptr;  // of the first channel
 };
 
-inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const ChannelsLayout& layout,
-                       const ChannelUnit& unit, const float* x, float* buffer, StopPoll& stop) {
+inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const DirectLayout& layout, const ChannelUnit& unit,
+                       const float* x, float* buffer, StopPoll& stop) {
   const auto pad = [&](float* to, int64_t count) { fill_zero(to, count * layout.stride); };
   const int64_t channels = plan.shape.in_channels, first = unit.group * g.in_per_group;
-  if (plan.shape.x_last) {
+  if (plan.shape.x_nhwc) {
     x += unit.image * channels * g.in_plane + first;
     const auto copy = [&](int64_t at, int64_t count, float* to) {
       const float* from = x + at * channels;
@@ -250,24 +250,25 @@ inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const Channe
     copy_band(layout, unit, buffer, copy, pad);
   } else {
     x += (unit.image * channels + first) * g.in_plane;
-    const auto turn = [&](int64_t at, int64_t count, float* to) {
+    const auto transpose_into = [&](int64_t at, int64_t count, float* to) {
       constexpr int64_t kTogether = 1024;  // channels, between looks at `stop`
       for (int64_t c = 0; c < layout.depth; c += kTogether) {
         const int64_t channels_now = std::min(kTogether, layout.depth - c);
         if (stop.after(kPackedNs * static_cast<double>(channels_now * count))) return;
-        turn_planes(x + c * g.in_plane + at, g.in_plane, channels_now, count, to + c, layout.stride);
+        transpose_planes(x + c * g.in_plane + at, g.in_plane, channels_now, count, to + c, layout.stride);
       }
     };
-    copy_band(layout, unit, buffer, turn, pad);
+    copy_band(layout, unit, buffer, transpose_into, pad);
   }
 }
 
 inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const ChannelsLayout layout(g, kFloatForm);
+  const DirectLayout layout(g, kFloatForm);
   auto* sums = static_cast<float*>(operands.scratch);
   float* buffer = sums + layout.sums();
-  ChannelSums<FloatChannels> channels(layout, buffer, sums, reinterpret_cast<Place*>(buffer + layout.buffer()), true);
+  ChannelSums<FloatChannels> channels(layout, buffer, sums,
+                                      reinterpret_cast<PositionOffsets*>(buffer + layout.buffer()), true);
   ChannelStore store(plan, g, layout, operands);
   const bool in_tiles = store.in_tiles();
   StopPoll stop;
@@ -288,11 +289,11 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
 
 void prepare_channels(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  const ChannelsLayout layout(g, kFloatForm);
+  const DirectLayout layout(g, kFloatForm);
   plan.units = layout.units();
   plan.packed_weight_bytes = static_cast<size_t>(layout.groups * layout.group_elements()) * sizeof(float);
   plan.scratch_bytes = static_cast<size_t>(layout.sums() + layout.buffer()) * sizeof(float) +
-                       static_cast<size_t>(layout.places()) * sizeof(Place);
+                       static_cast<size_t>(layout.places()) * sizeof(PositionOffsets);
   plan.run = run_channels;
   plan.packing = plan.shape.transposed ? "direct, transposed" : "direct";
   plan.pack = plan.shape.transposed ? pack_channels<true> : pack_channels<false>;
@@ -303,7 +304,7 @@ bool fits(const ConvGeometry& g, ComputeType type) {
 }
 
 ConvWork work(const ConvGeometry& g, ComputeType) {
-  const ChannelsLayout layout(g, kFloatForm);
+  const DirectLayout layout(g, kFloatForm);
   return DirectWork(g, layout).work([](int64_t vectors) { return FloatChannels::places(static_cast<int>(vectors)); });
 }
 

@@ -13,16 +13,17 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 #if defined(__AVX2__)
 
 // to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns, at most as many as lanes.
-inline void turn_square(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to, int64_t to_row) {
+inline void transpose_tile(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+                           int64_t to_row) {
   using L = Lanes<float>;
   if (rows == L::kCount && columns == L::kCount) return transpose_square(from, from_row, to, to_row);
-  alignas(kVectorBytes) float square[L::kCount * L::kCount], turned[L::kCount * L::kCount];
+  alignas(kVectorBytes) float square[L::kCount * L::kCount], transposed[L::kCount * L::kCount];
   const auto mask = L::mask(static_cast<int>(columns));
   for (int64_t i = 0; i < rows; ++i) L::store(square + i * L::kCount, L::load(from + i * from_row, mask));
   for (int64_t i = rows; i < L::kCount; ++i) L::store(square + i * L::kCount, L::zero());
-  transpose_square(square, L::kCount, turned, L::kCount);
+  transpose_square(square, L::kCount, transposed, L::kCount);
   for (int64_t j = 0; j < columns; ++j, to += to_row) {
-    const auto row = L::load(turned + j * L::kCount);
+    const auto row = L::load(transposed + j * L::kCount);
     if (rows == L::kCount) {
       L::store(to, row);
     } else {
@@ -33,7 +34,8 @@ inline void turn_square(const float* from, int64_t from_row, int64_t rows, int64
 
 // to[j * to_row + i] = from[i * from_row + j]: `columns` neighbours of `rows` planes. Plane by plane, since planes that
 // lie a power of two apart share few lines of the caches.
-inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to, int64_t to_row) {
+inline void transpose_planes(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+                             int64_t to_row) {
   constexpr int64_t kLanes = Lanes<float>::kCount;
   const int64_t width = std::min(kLanes, columns), height = std::min(kLanes, rows);
   // Whole squares may overlap, which is less work than parts of some.
@@ -41,7 +43,7 @@ inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64
     const int64_t top = std::min(i, rows - height);
     for (int64_t j = 0; j < columns; j += kLanes) {
       const int64_t first = std::min(j, columns - width);
-      turn_square(from + top * from_row + first, from_row, height, width, to + first * to_row + top, to_row);
+      transpose_tile(from + top * from_row + first, from_row, height, width, to + first * to_row + top, to_row);
     }
   }
 }
@@ -49,7 +51,7 @@ inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64
 // The input that a unit's positions read, [row][column][channel]; `copy` writes a piece of a row of it, `pad` what lies
 // outside.
 template <class Element, class Copy, class Pad>
-void copy_band(const ChannelsLayout& layout, const ChannelUnit& unit, Element* to, Copy&& copy, Pad&& pad) {
+void copy_band(const DirectLayout& layout, const ChannelUnit& unit, Element* to, Copy&& copy, Pad&& pad) {
   const ChannelAxis &h = layout.height, &w = layout.width;
   const int64_t first = unit.column * w.step + w.begin, width = w.extent(unit.columns);
   const int64_t top = unit.row * h.step + h.begin, height = h.extent(unit.rows);

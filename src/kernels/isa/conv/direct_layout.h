@@ -92,11 +92,11 @@ struct ChannelsForm {
 
 // Packed weights: per group panels of channels, the last one narrower, [tap][element of the input][channels]. They
 // depend on neither bands nor blocks.
-struct ChannelsLayout {
+struct DirectLayout {
   static constexpr int64_t kSumsBytes = 128 << 10;  // of one unit of work; they stay in the second-level cache
   static constexpr int64_t kElementBytes = 4;
 
-  ChannelsLayout(const ConvGeometry& g, const ChannelsForm& of)
+  DirectLayout(const ConvGeometry& g, const ChannelsForm& of)
       : form(of),
         height(g.height, g.shape.transposed),
         width(g.width, g.shape.transposed),

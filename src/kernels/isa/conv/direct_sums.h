@@ -26,7 +26,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 #if defined(__AVX2__)
 
 // Where a position's input, sums and results begin.
-struct Place {
+struct PositionOffsets {
   int32_t x, sums, y;
 };
 
@@ -47,7 +47,7 @@ struct ChannelTile {
   const typename Math::Element* weights;  // [steps][kVectors * lanes]
   const StepRun* runs;
   const StepRun* runs_end;
-  const Place* places;
+  const PositionOffsets* places;
   typename Math::Sum* sums;             // of a position: kVectors * lanes
   const typename Math::Element* ahead;  // what is asked for meanwhile
   const typename Math::Element* ahead_end;
@@ -118,7 +118,7 @@ inline constexpr auto kChannelTiles = channel_tiles<Math>(std::make_integer_sequ
 
 // A part of the positions of one image and group, and a part of its panels.
 struct ChannelUnit {
-  ChannelUnit(const ChannelsLayout& layout, int64_t unit) {
+  ChannelUnit(const DirectLayout& layout, int64_t unit) {
     const auto next = [&](int64_t count) {
       const int64_t index = unit % count;
       unit /= count;
@@ -150,7 +150,7 @@ class ChannelSums {
 
  public:
   // `skips`: what is outside the input adds nothing and may be left out.
-  ChannelSums(const ChannelsLayout& layout, const Element* x, Sum* sums, Place* places, bool skips)
+  ChannelSums(const DirectLayout& layout, const Element* x, Sum* sums, PositionOffsets* places, bool skips)
       : layout_(layout), x_(x), sums_(sums), places_(places), skips_(skips) {}
 
   // `weights`: of the unit's group. `more`: sums that are there stay.
@@ -263,7 +263,7 @@ class ChannelSums {
   void find_places(const PhaseTaps& y, Interval down, const PhaseTaps& x, Interval across) {
     const Interval rows = rows_of(y, down), columns = columns_of(x, across);
     const int64_t step = layout_.width.step * layout_.stride;
-    Place* place = places_;
+    PositionOffsets* place = places_;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       int64_t at_x = r * layout_.height.step * layout_.pitch * layout_.stride + columns.begin * step;
       int64_t at = (r * unit_->columns + columns.begin) * Math::kLanes;
@@ -332,10 +332,10 @@ class ChannelSums {
     }
   }
 
-  const ChannelsLayout& layout_;
+  const DirectLayout& layout_;
   const Element* x_;
   Sum* sums_;
-  Place* places_;
+  PositionOffsets* places_;
   const bool skips_;
   const ChannelUnit* unit_ = nullptr;
   const Element* weights_ = nullptr;

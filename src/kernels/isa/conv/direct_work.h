@@ -19,7 +19,7 @@ class DirectWork {
   static constexpr int64_t kLanes = Lanes<float>::kCount;
 
  public:
-  DirectWork(const ConvGeometry& g, const ChannelsLayout& layout)
+  DirectWork(const ConvGeometry& g, const DirectLayout& layout)
       : g_(g),
         layout_(layout),
         rows_(std::min(layout.rows, layout.height.positions)),
@@ -51,7 +51,7 @@ class DirectWork {
     const int64_t length = whole ? rows * columns : columns;
     const double pieces = groups_ * count(layout_.row_bands * layout_.column_bands * (whole ? 1 : rows));
     work_.begun += pieces;
-    if (g_.shape.x_last) {
+    if (g_.shape.x_nhwc) {
       const bool joined = layout_.stride == g_.shape.in_channels;
       const int64_t vectors =
           joined ? vectors_of<float>(length * layout_.depth) : length * vectors_of<float>(layout_.depth);
@@ -125,7 +125,7 @@ class DirectWork {
   void count_results() {
     const ChannelAxis &h = layout_.height, &w = layout_.width;
     const double results = groups_ * count(g_.out_plane);
-    if (g_.shape.y_last) {
+    if (g_.shape.y_nhwc) {
       work_.stores += results * count(layout_.vectors);
     } else if (w.phases > 2) {
       work_.elements += results * count(g_.out_per_group);
@@ -139,7 +139,7 @@ class DirectWork {
   }
 
   const ConvGeometry& g_;
-  const ChannelsLayout& layout_;
+  const DirectLayout& layout_;
   const int64_t rows_, columns_;  // of a unit
   const double groups_;           // of all images
   ConvWork work_;

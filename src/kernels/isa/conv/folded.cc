@@ -27,7 +27,7 @@ namespace {
 // Where a row's lists lie: those that are multiplied in the matrix of all rows, others in a place for one row.
 struct FoldedTable {
   Fold fold;
-  struct Place {
+  struct Destination {
     int64_t at = 0;
     bool is_kept = false;
   };
@@ -37,7 +37,7 @@ struct FoldedTable {
     size_t packed_at = 0;
   };
 
-  std::array<Place, Fold::kMostLists> places;
+  std::array<Destination, Fold::kMostLists> places;
   std::array<Product, Fold::kMostLists> products;
   int product_count = 0;
   int64_t row = 0, passing = 0;  // elements that are kept of a row, elements of its other lists
@@ -53,7 +53,7 @@ template <class T>
 void place_lists(const Fold& fold, FoldedTable& table) {
   for (int i = 0; i < fold.list_count; ++i) {
     const Fold::List& list = fold.lists[static_cast<size_t>(i)];
-    FoldedTable::Place& place = table.places[static_cast<size_t>(i)];
+    FoldedTable::Destination& place = table.places[static_cast<size_t>(i)];
     place.is_kept = list.filters > 0;
     int64_t& end = place.is_kept ? table.row : table.passing;
     place.at = end;
@@ -207,7 +207,7 @@ class FoldedRows {
   void fill_row(const T* x, int64_t position, T* kept) {
     const auto place = [&](int32_t list) -> T* {
       if (list < 0) return nullptr;
-      const FoldedTable::Place& p = table_.places[static_cast<size_t>(list)];
+      const FoldedTable::Destination& p = table_.places[static_cast<size_t>(list)];
       return (p.is_kept ? kept : passing_) + p.at;
     };
     const T* whole = in_place(x, position);

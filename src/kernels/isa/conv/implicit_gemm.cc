@@ -8,18 +8,18 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-extern template void prepare_shift<double, ShiftLayout<double>::kByRow>(ConvPlan&);
-extern template void prepare_shift<double, ShiftLayout<double>::kFlat>(ConvPlan&);
-extern template void prepare_shift<double, ShiftLayout<double>::kGathered>(ConvPlan&);
+extern template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kByRow>(ConvPlan&);
+extern template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kFlat>(ConvPlan&);
+extern template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kGathered>(ConvPlan&);
 
 namespace {
 
 template <int kWalk>
 void prepare(ConvPlan& plan) {
-  using F32 = ShiftLayout<float>;
-  using F64 = ShiftLayout<double>;
-  plan.type == ComputeType::kF64 ? prepare_shift<double, static_cast<F64::Walk>(kWalk)>(plan)
-                                 : prepare_shift<float, static_cast<F32::Walk>(kWalk)>(plan);
+  using F32 = ImplicitGemmLayout<float>;
+  using F64 = ImplicitGemmLayout<double>;
+  plan.type == ComputeType::kF64 ? prepare_implicit_gemm<double, static_cast<F64::Walk>(kWalk)>(plan)
+                                 : prepare_implicit_gemm<float, static_cast<F32::Walk>(kWalk)>(plan);
 }
 
 bool fits(const ConvGeometry& g, ComputeType) {
@@ -30,8 +30,8 @@ bool fits(const ConvGeometry& g, ComputeType) {
 bool fits_gathered(const ConvGeometry& g, ComputeType type) {
   const auto whole_rows = [&](auto layout) { return layout.column_bands == 1; };
   return fits(g, type) &&
-         (type == ComputeType::kF64 ? whole_rows(ShiftLayout<double>(g, ShiftLayout<double>::kGathered))
-                                    : whole_rows(ShiftLayout<float>(g, ShiftLayout<float>::kGathered)));
+         (type == ComputeType::kF64 ? whole_rows(ImplicitGemmLayout<double>(g, ImplicitGemmLayout<double>::kGathered))
+                                    : whole_rows(ImplicitGemmLayout<float>(g, ImplicitGemmLayout<float>::kGathered)));
 }
 
 template <int kWalk>
@@ -45,9 +45,9 @@ constexpr ConvMethod walk(std::string_view name, bool (*fits)(const ConvGeometry
 
 }  // namespace
 
-constexpr ConvMethod kImplicitGemmRows = walk<ShiftLayout<float>::kByRow>("implicit-gemm-rows", fits);
-constexpr ConvMethod kImplicitGemmFlat = walk<ShiftLayout<float>::kFlat>("implicit-gemm-flat", fits);
+constexpr ConvMethod kImplicitGemmRows = walk<ImplicitGemmLayout<float>::kByRow>("implicit-gemm-rows", fits);
+constexpr ConvMethod kImplicitGemmFlat = walk<ImplicitGemmLayout<float>::kFlat>("implicit-gemm-flat", fits);
 constexpr ConvMethod kImplicitGemmGathered =
-    walk<ShiftLayout<float>::kGathered>("implicit-gemm-gathered", fits_gathered);
+    walk<ImplicitGemmLayout<float>::kGathered>("implicit-gemm-gathered", fits_gathered);
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

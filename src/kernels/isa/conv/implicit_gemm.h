@@ -44,11 +44,12 @@ void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
 
 // One band of one group of one image at one outer position.
 template <class T>
-class ShiftBand {
+class ImplicitGemmBand {
   using L = Lanes<T>;
 
  public:
-  ShiftBand(const ConvPlan& plan, const ConvGeometry& g, const ShiftLayout<T>& layout, const ConvOperands& operands)
+  ImplicitGemmBand(const ConvPlan& plan, const ConvGeometry& g, const ImplicitGemmLayout<T>& layout,
+                   const ConvOperands& operands)
       : plan_(plan),
         g_(g),
         layout_(layout),
@@ -71,11 +72,11 @@ class ShiftBand {
     const T* bias = bias_ == nullptr ? nullptr : bias_ + group * g_.out_per_group;
     y += row * g_.width.out + column;
     switch (layout_.walk) {
-      case ShiftLayout<T>::kByRow:
+      case ImplicitGemmLayout<T>::kByRow:
         return by_row(weights, bias, y);
-      case ShiftLayout<T>::kFlat:
+      case ImplicitGemmLayout<T>::kFlat:
         return flat(weights, bias, y);
-      case ShiftLayout<T>::kGathered:
+      case ImplicitGemmLayout<T>::kGathered:
         return gathered(weights, bias, y);
     }
   }
@@ -326,7 +327,7 @@ class ShiftBand {
 
   const ConvPlan& plan_;
   const ConvGeometry& g_;
-  const ShiftLayout<T>& layout_;
+  const ImplicitGemmLayout<T>& layout_;
   const ConvOperands& operands_;
   const int64_t* offset_;
   const T* weights_;
@@ -339,11 +340,11 @@ class ShiftBand {
   Segment segments_[kMaxTileVectors * L::kCount];
 };
 
-template <class T, typename ShiftLayout<T>::Walk kWalk>
-void run_shift(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+template <class T, typename ImplicitGemmLayout<T>::Walk kWalk>
+void run_implicit_gemm(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const ShiftLayout<T> layout(g, kWalk);
-  ShiftBand<T> band(plan, g, layout, operands);
+  const ImplicitGemmLayout<T> layout(g, kWalk);
+  ImplicitGemmBand<T> band(plan, g, layout, operands);
   for (int64_t unit = begin; unit < end; ++unit) {
     int64_t rest = unit;
     const auto next = [&](int64_t count) {
@@ -360,17 +361,17 @@ void run_shift(const ConvPlan& plan, const ConvOperands& operands, int64_t begin
   }
 }
 
-template <class T, typename ShiftLayout<T>::Walk kWalk>
-void prepare_shift(ConvPlan& plan) {
+template <class T, typename ImplicitGemmLayout<T>::Walk kWalk>
+void prepare_implicit_gemm(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  const ShiftLayout<T> layout(g, kWalk);
+  const ImplicitGemmLayout<T> layout(g, kWalk);
   plan.units = plan.shape.batch * plan.shape.groups * g.outer_out * layout.row_bands * layout.column_bands;
   plan.scratch_bytes = static_cast<size_t>(layout.staging() + layout.buffer()) * sizeof(T);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.table_bytes = static_cast<size_t>(g.k) * sizeof(int64_t);
-  plan.run = run_shift<T, kWalk>;
-  plan.packing = kWalk == ShiftLayout<T>::kFlat ? "implicit-gemm" : "implicit-gemm, in blocks";
-  plan.pack = kWalk == ShiftLayout<T>::kFlat ? pack_shift<T, true> : pack_shift<T, false>;
+  plan.run = run_implicit_gemm<T, kWalk>;
+  plan.packing = kWalk == ImplicitGemmLayout<T>::kFlat ? "implicit-gemm" : "implicit-gemm, in blocks";
+  plan.pack = kWalk == ImplicitGemmLayout<T>::kFlat ? pack_implicit_gemm<T, true> : pack_implicit_gemm<T, false>;
   plan.make_table = make_shift_table<T>;
 }
 

@@ -4,8 +4,8 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-template void prepare_shift<double, ShiftLayout<double>::kByRow>(ConvPlan&);
-template void prepare_shift<double, ShiftLayout<double>::kFlat>(ConvPlan&);
-template void prepare_shift<double, ShiftLayout<double>::kGathered>(ConvPlan&);
+template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kByRow>(ConvPlan&);
+template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kFlat>(ConvPlan&);
+template void prepare_implicit_gemm<double, ImplicitGemmLayout<double>::kGathered>(ConvPlan&);
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

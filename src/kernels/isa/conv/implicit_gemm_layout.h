@@ -37,10 +37,10 @@ void each_tile(int64_t rows, Of of) {
 }
 
 template <class T>
-struct ShiftLayout {
+struct ImplicitGemmLayout {
   enum Walk { kByRow, kFlat, kGathered };
 
-  ShiftLayout(const ConvGeometry& g, Walk of) : walk(of) {
+  ImplicitGemmLayout(const ConvGeometry& g, Walk of) : walk(of) {
     planes = g.in_per_group * g.outer_taps * g.height.phases() * g.width.phases();
     const int64_t budget = kBandBytes / int64_t{sizeof(T)} / std::max<int64_t>(planes, 1);
     choose_band(g, budget);
@@ -122,7 +122,7 @@ struct ShiftLayout {
 template <class T>
 void make_shift_table(const ConvPlan& plan, void* table) {
   const ConvGeometry g(plan.shape);
-  const ShiftLayout<T> layout(g, ShiftLayout<T>::kByRow);  // offsets are those of every walk
+  const ImplicitGemmLayout<T> layout(g, ImplicitGemmLayout<T>::kByRow);  // offsets are those of every walk
   int64_t* offset = static_cast<int64_t*>(table);
   StopPoll stop;
   for (int64_t c = 0; c < g.in_per_group; ++c) {
@@ -137,11 +137,11 @@ void make_shift_table(const ConvPlan& plan, void* table) {
 
 // kWhole: all steps are one block.
 template <class T, bool kWhole>
-void pack_shift(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
+void pack_implicit_gemm(const ConvPlan& plan, const void* weights, void* packed, StopPoll& stop) {
   const ConvGeometry g(plan.shape);
   const T* from = static_cast<const T*>(weights);
   T* to = static_cast<T*>(packed);
-  const int64_t steps = kWhole ? g.k : ShiftLayout<T>(g, ShiftLayout<T>::kByRow).steps;
+  const int64_t steps = kWhole ? g.k : ImplicitGemmLayout<T>(g, ImplicitGemmLayout<T>::kByRow).steps;
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     for (int64_t p = 0; p < g.k; p += steps) {
       const int64_t deep = std::min(steps, g.k - p);

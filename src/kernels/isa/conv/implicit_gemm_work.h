@@ -44,7 +44,7 @@ void count_copy(const ConvGeometry& g, double planes, int64_t row_bands, int64_t
 // Loads are, by walk: of partial sums; of what is stored in pieces; of pieces that are gathered.
 template <class T, int kWalk>
 ConvWork shift_work(const ConvGeometry& g) {
-  using Layout = ShiftLayout<T>;
+  using Layout = ImplicitGemmLayout<T>;
   constexpr int64_t kPair = 2 * Lanes<T>::kCount;
   const Layout layout(g, static_cast<typename Layout::Walk>(kWalk));
   const int64_t filters = g.out_per_group, blocks = parts_of(g.k, layout.steps), tiles = tiles_of<T>(filters);

@@ -22,7 +22,7 @@ enum class SumOrder : uint8_t {
 inline constexpr SumOrder kSumOrders[] = {SumOrder::kWeights, SumOrder::kTaps, SumOrder::kColumns, SumOrder::kDots,
                                           SumOrder::kOutputs};
 
-// All functions are asked with x_last and y_last of the geometry's shape set as the operands will be.
+// All functions are asked with x_nhwc and y_nhwc of the geometry's shape set as the operands will be.
 struct ConvMethod {
   std::string_view name;
   bool (*fits)(const ConvGeometry& g, ComputeType type);      // whether it computes this convolution
@@ -41,10 +41,10 @@ extern const ConvMethod kDepthwiseMasked;
 #endif
 
 inline bool has_nchw_operands(const ConvGeometry& g) {
-  return !g.shape.x_last && !g.shape.y_last;
+  return !g.shape.x_nhwc && !g.shape.y_nhwc;
 }
 inline bool has_nhwc_operands(const ConvGeometry& g) {
-  return g.shape.x_last && g.shape.y_last;
+  return g.shape.x_nhwc && g.shape.y_nhwc;
 }
 
 template <SumOrder kOrder>

@@ -34,9 +34,9 @@ constexpr const ConvMethod* kMethods[] = {
     &kImplicitGemmGathered,
 };
 
-ConvShape with_layout(ConvShape shape, bool x_last, bool y_last) {
-  shape.x_last = x_last;
-  shape.y_last = y_last;
+ConvShape with_layout(ConvShape shape, bool x_nhwc, bool y_nhwc) {
+  shape.x_nhwc = x_nhwc;
+  shape.y_nhwc = y_nhwc;
   return shape;
 }
 
@@ -83,7 +83,7 @@ Choice nchw_method(const ConvShape& given, ComputeType type, std::string_view wa
 
 // No method: none computes it in these layouts with the bits that `nchw` gives it with channels first.
 Choice method_beside(const Choice& nchw, const ConvShape& shape, ComputeType type, std::string_view wanted) {
-  if (!shape.x_last && !shape.y_last) return nchw;
+  if (!shape.x_nhwc && !shape.y_nhwc) return nchw;
   if (const Choice choice = named(shape, type, wanted); choice.method != nullptr) return choice;
   const ConvShape plain = with_layout(shape, false, false);
   return cheapest(shape, type, nchw.method->order(ConvGeometry(plain)));
@@ -100,15 +100,15 @@ ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape, std::string_v
   const ConvGeometry g(shape);
   if (g.in_channel() == 0 || g.out_channel() == 0 || shape.batch == 0) return {};
   const Choice nchw = nchw_method(shape, type, wanted);
-  const auto beside = [&](bool x_last, bool y_last) {
-    return method_beside(nchw, with_layout(shape, x_last, y_last), type, wanted);
+  const auto beside = [&](bool x_nhwc, bool y_nhwc) {
+    return method_beside(nchw, with_layout(shape, x_nhwc, y_nhwc), type, wanted);
   };
   const Choice both = beside(true, true), x = beside(true, false), y = beside(false, true);
   const auto takes = [](const Choice& choice) { return choice.method != nullptr; };
-  const bool x_last = takes(x) || takes(both), y_last = takes(y) || takes(both);
-  return {.x = x_last,
-          .y = y_last,
-          .apart = x_last == takes(x) && y_last == takes(y),
+  const bool x_nhwc = takes(x) || takes(both), y_nhwc = takes(y) || takes(both);
+  return {.x = x_nhwc,
+          .y = y_nhwc,
+          .apart = x_nhwc == takes(x) && y_nhwc == takes(y),
           .nchw_ns = nchw.ns,
           .x_ns = x.ns,
           .y_ns = y.ns,

@@ -23,8 +23,8 @@ GemmPlan pointwise_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   s.n = g.out_channel();
   s.k = g.in_per_group;
   s.a_row = g.in_per_group;
-  s.b_row = plan.shape.x_last ? 1 : g.in_channel();
-  if (plan.shape.x_last) s.b_col = plan.shape.in_channels;
+  s.b_row = plan.shape.x_nhwc ? 1 : g.in_channel();
+  if (plan.shape.x_nhwc) s.b_col = plan.shape.in_channels;
   s.c_row = g.out_channel();
   s.bias_row = 1;
   s.bias_col = 0;
@@ -59,7 +59,7 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
         gemm,
         {static_cast<const T*>(operands.packed_weights) + group * g.out_per_group * g.k,
          static_cast<const T*>(operands.x) + image * s.in_channels * g.in_channel() +
-             group * g.in_per_group * (s.x_last ? 1 : g.in_channel()),
+             group * g.in_per_group * (s.x_nhwc ? 1 : g.in_channel()),
          bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch, beside(operands, y)},
         {0, g.out_per_group, column, column + columns});
   }
@@ -93,7 +93,7 @@ ConvWork work(const ConvGeometry& g) {
   all.products = units * gemm.products;
   all.loads = groups * count(vectors * (parts_of(g.k, kBlockSteps) - 1));
   all.weights = weight_reads<T>(units * gemm.panels, filters * g.k);
-  if (filters >= kPackRows || g.shape.x_last) all.copies = groups * count(g.k * vectors_of<T>(positions));
+  if (filters >= kPackRows || g.shape.x_nhwc) all.copies = groups * count(g.k * vectors_of<T>(positions));
   all.elements = units * (1 + gemm.elements);
   all.stores = groups * count(vectors);
   all.begun = units * gemm.tiles;
@@ -104,7 +104,7 @@ ConvWork work(const ConvGeometry& g) {
 
 constexpr ConvMethod kPointwise = {
     .name = "pointwise",
-    .fits = [](const ConvGeometry& g, ComputeType) { return is_pointwise(g.shape) && !g.shape.y_last; },
+    .fits = [](const ConvGeometry& g, ComputeType) { return is_pointwise(g.shape) && !g.shape.y_nhwc; },
     .work = work_by_type<work<float>, work<double>>,
     .order =
         [](const ConvGeometry& g) { return g.out_channel() > kGemmDotColumns ? SumOrder::kWeights : SumOrder::kDots; },

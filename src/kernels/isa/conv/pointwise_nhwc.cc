@@ -20,8 +20,8 @@ GemmPlan nhwc_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   s.m = g.out_channel();
   s.n = g.out_per_group;
   s.k = g.in_per_group;
-  s.a_row = !is_pointwise(plan.shape) ? g.in_per_group : plan.shape.x_last ? plan.shape.in_channels : 1;
-  s.a_col = plan.shape.x_last ? 1 : g.in_channel();
+  s.a_row = !is_pointwise(plan.shape) ? g.in_per_group : plan.shape.x_nhwc ? plan.shape.in_channels : 1;
+  s.a_col = plan.shape.x_nhwc ? 1 : g.in_channel();
   s.b_row = 1;
   s.b_col = g.in_per_group;
   s.b_packed = true;
@@ -75,7 +75,7 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
     const int64_t rows = std::min(units.rows, g.out_channel() - row);
     const float* bias = static_cast<const float*>(operands.bias);
     const float* x = static_cast<const float*>(operands.x) + image * s.in_channels * g.in_channel() +
-                     group * g.in_per_group * (s.x_last ? 1 : g.in_channel());
+                     group * g.in_per_group * (s.x_nhwc ? 1 : g.in_channel());
     if (gathers) gather_positions(g, x, row, row + rows, gathered);
     float* y =
         static_cast<float*>(operands.y) + (image * g.out_channel() + row) * s.out_channels + group * g.out_per_group;
@@ -112,7 +112,7 @@ void prepare_pointwise(ConvPlan& plan) {
 // Products of fewer columns add up in another order.
 bool fits(const ConvGeometry& g, ComputeType type) {
   if (type != ComputeType::kF32 || g.out_per_group <= kGemmDotColumns) return false;
-  return (is_pointwise(g.shape) && g.shape.y_last) || (is_strided_pointwise(g) && has_nhwc_operands(g));
+  return (is_pointwise(g.shape) && g.shape.y_nhwc) || (is_strided_pointwise(g) && has_nhwc_operands(g));
 }
 
 // Loads are partial sums; copies positions that are gathered; elements units of work.
@@ -127,7 +127,7 @@ ConvWork work(const ConvGeometry& g, ComputeType) {
   all.loads = groups * count(vectors * (parts_of(g.k, kBlockSteps) - 1));
   if (!is_pointwise(g.shape)) {
     all.copies = groups * count(g.out_channel() * parts.column_parts * (vectors_of<float>(g.k) + 2));
-  } else if (!g.shape.x_last) {
+  } else if (!g.shape.x_nhwc) {
     all.copies = groups * count(vectors_of<float>(g.out_channel()) * parts.column_parts * g.k);
   }
   all.weights = weight_reads<float>(groups * count(parts.row_parts), g.k * g.out_per_group);
