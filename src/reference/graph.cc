@@ -116,7 +116,9 @@ class Walker {
   }
 
   void set(const ir::Value* value, AnyValue v) {
-    if (value) values_[value] = std::move(v);
+    if (!value) return;
+    AnyValue& held = values_[value] = std::move(v);
+    if (guard_) guard_->made(*value, held);
   }
 
   const AnyValue& get(const ir::Value* value) {

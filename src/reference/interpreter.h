@@ -16,13 +16,15 @@ namespace treadle::reference {
 // Types of the outputs of a node without bodies, given its inputs (kNone: left out).
 Result<std::vector<Type>> infer_outputs(const ir::NodeInfo& node, std::span<const AnyValue> inputs);
 
-// Decides between nodes and iterations whether to go on.
+// Decides between nodes and iterations whether to go on, and is told of values.
 class Guard {
  public:
   // How many loops are around the node that runs.
   int loops = 0;
-  virtual Status iteration() = 0;  // called before each iteration of any loop
-  virtual Status step() = 0;       // called before each node
+  virtual Status iteration() = 0;                          // called before each iteration of any loop
+  virtual Status step() = 0;                               // called before each node
+  virtual void made(const ir::Value&, const AnyValue&) {}  // called for each value of a graph when it is computed or
+                                                           // handed to a body
 
  protected:
   ~Guard() = default;

@@ -3,6 +3,7 @@
 
 #include "base/thread_pool.h"
 #include "op/place.h"
+#include "run/observer.h"
 #include "run/profile.h"
 #include "type/write_over.h"
 
@@ -28,7 +29,8 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
       unwanted_(program_->outputs.size()) {}
 
 Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
-  profile_ = options.profile;
+  observer_ = options.observer;
+  profile_ = observer_ ? nullptr : options.profile;
   iterations_ = options.iterations;
   loops_.begin_run();
   runner_.begin_run(profile_);
@@ -63,7 +65,11 @@ void Context::end_run(bool failed) {
 Status Context::run_program() {
   const ThreadScope scope(program_->threads, polls_.limits().stop_check());
   Status status;
-  if (profile_) {
+  if (observer_) {
+    observer_->begin(*program_, frame_, loops_);
+    status = execute();
+    observer_->end();
+  } else if (profile_) {
     profile_->begin(program_);
     status = execute();
     profile_->end();

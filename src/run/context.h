@@ -9,6 +9,9 @@
 
 namespace treadle::run {
 
+// What the interpreter reports while it runs: times to a profile, values to an observer.
+enum class Told : uint8_t { kNothing, kTimes, kValues };
+
 class Context {
  public:
   explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
@@ -39,20 +42,20 @@ class Context {
 
   // execute.cc. Each handler moves `in` to the instruction to run next, or leaves it at the instruction that failed.
   Status execute();
-  template <bool kProfiled>
+  template <Told kTold>
   Status interpret();
-  template <bool kProfiled>
+  template <Told kTold>
   Status run_kernels(const plan::Instruction*& in);
   Status run_row(const plan::Instruction*& in);
   Status branch(const plan::Instruction*& in, const plan::Instruction* target);
-  template <bool kProfiled>
+  template <Told kTold>
   Status enter_loop(const plan::Instruction*& in);
-  template <bool kProfiled>
+  template <Told kTold>
   Status end_iteration(const plan::Instruction*& in);
-  template <bool kProfiled>
+  template <Told kTold>
   Status end_simple_iteration(const plan::Instruction*& in, const plan::Instruction* body);
   Status leave_loop(const plan::Instruction*& in);
-  template <bool kProfiled>
+  template <Told kTold>
   Status offer_pipeline(const plan::Instruction*& in);
   const plan::Instruction* target_of(const plan::Instruction& in) const { return program_->code.data() + in.target; }
 
@@ -67,6 +70,7 @@ class Context {
   std::vector<AnyValue> unwanted_;  // by output: memory for outputs that a run writes though the caller did not ask for
                                     // them
   Profile* profile_ = nullptr;      // of the current run; null: none
+  Observer* observer_ = nullptr;    // of the current run; null: none
   Iterations* iterations_ = nullptr;  // of the current run; null: not wanted
 };
 

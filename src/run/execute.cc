@@ -1,7 +1,8 @@
-// The interpreter runs one instruction after the other. With a profile, it runs and reports each instruction by itself.
-// Without one, loops may run many iterations per instruction (iterations.cc, native code), and a pipeline may stand for
-// the instructions that follow it.
+// The interpreter runs one instruction after the other. With a profile or an observer, it runs and reports each
+// instruction by itself. Without them, loops may run many iterations per instruction (iterations.cc, native code), and
+// a pipeline may stand for the instructions that follow it.
 #include "run/context.h"
+#include "run/observer.h"
 #include "run/profile.h"
 
 // For helpers that run in every iteration of a loop: they become part of the interpreter's one function.
@@ -14,14 +15,16 @@ using plan::Loop;
 using plan::OpCode;
 
 Status Context::execute() {
-  return profile_ ? interpret<true>() : interpret<false>();
+  if (observer_) return interpret<Told::kValues>();
+  return profile_ ? interpret<Told::kTimes>() : interpret<Told::kNothing>();
 }
 
 // Each handler moves `in` to the instruction to run next, or leaves it at the instruction that failed.
-template <bool kProfiled>
+template <Told kTold>
 Status Context::interpret() {
   const Instruction* const code = program_->code.data();
   const Instruction* in = code;
+  [[maybe_unused]] uint32_t ran = 0;  // the instruction before
   // Handlers called through this get a copy of `in`, so that `in` itself stays in a register.
   const auto apart = [&](Status (Context::*what)(const Instruction*&)) {
     const Instruction* next = in;
@@ -30,13 +33,21 @@ Status Context::interpret() {
     return status;
   };
   for (;;) {
-    if (kProfiled && in->code != OpCode::kInStrips) {
-      profile_->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].iteration; });
-    }
     Status status;
+    if constexpr (kTold == Told::kTimes) {
+      if (in->code != OpCode::kInStrips) {
+        profile_->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].iteration; });
+      }
+    }
+    if constexpr (kTold == Told::kValues) {
+      const auto next = static_cast<uint32_t>(in - code);
+      if (in != code) status = observer_->ran(ran, next);
+      if (!status.ok()) return place_error(std::move(status), next);
+      ran = next;
+    }
     switch (in->code) {
       case OpCode::kKernel:
-        status = run_kernels<kProfiled>(in);
+        status = run_kernels<kTold>(in);
         if (status.ok()) continue;
         break;
       case OpCode::kRow:
@@ -54,13 +65,13 @@ Status Context::interpret() {
         if (status.ok()) continue;
         break;
       case OpCode::kLoopBegin:
-        status = apart(&Context::enter_loop<kProfiled>);
+        status = apart(&Context::enter_loop<kTold>);
         break;
       case OpCode::kLoopNext:
-        status = apart(&Context::end_iteration<kProfiled>);
+        status = apart(&Context::end_iteration<kTold>);
         break;
       case OpCode::kLoopNextSimple:
-        status = end_simple_iteration<kProfiled>(in, code + in->target);
+        status = end_simple_iteration<kTold>(in, code + in->target);
         if (status.ok()) continue;
         break;
       case OpCode::kLoopEnd:
@@ -76,10 +87,10 @@ Status Context::interpret() {
         in += status.ok();
         break;
       case OpCode::kPipeline:
-        status = apart(&Context::offer_pipeline<kProfiled>);
+        status = apart(&Context::offer_pipeline<kTold>);
         break;
       case OpCode::kPipelineEnd:
-        if constexpr (!kProfiled) pipelines_.end(in->index);
+        if constexpr (kTold == Told::kNothing) pipelines_.end(in->index);
         ++in;
         continue;
       case OpCode::kInStrips:
@@ -92,12 +103,12 @@ Status Context::interpret() {
   }
 }
 
-template <bool kProfiled>
+template <Told kTold>
 TREADLE_STEP Status Context::run_kernels(const Instruction*& in) {
   void** const slots = frame_.slots();
   do {
     if (const uint32_t failed = in->run(in->state, slots, in->operands)) return kernel_status(failed);
-  } while ((++in)->code == OpCode::kKernel && !kProfiled);
+  } while ((++in)->code == OpCode::kKernel && kTold == Told::kNothing);
   return {};
 }
 
@@ -119,28 +130,28 @@ TREADLE_STEP Status Context::branch(const Instruction*& in, const Instruction* t
   return {};
 }
 
-template <bool kProfiled>
+template <Told kTold>
 Status Context::enter_loop(const Instruction*& in) {
   const uint32_t index = in->index;
   bool runs = false;
   TREADLE_TRY(runner_.begin_loop(index, runs));
   in = runs ? in + 1 : target_of(*in);
-  if (kProfiled || !runs) return {};
+  if (kTold != Told::kNothing || !runs) return {};
   TREADLE_TRY(runner_.request_native(index, in));
   return runner_.run(index, polls_.budget(), in);
 }
 
-template <bool kProfiled>
+template <Told kTold>
 Status Context::end_iteration(const Instruction*& in) {
   const uint32_t index = in->index;
   bool again = false;
   TREADLE_TRY(runner_.take_edge(index, again));
   in = again ? target_of(*in) : in + 1;
-  if (kProfiled || !again || !runner_.switches_to_native(index, polls_.budget().units)) return {};
+  if (kTold != Told::kNothing || !again || !runner_.switches_to_native(index, polls_.budget().units)) return {};
   return runner_.run(index, polls_.budget(), in);
 }
 
-template <bool kProfiled>
+template <Told kTold>
 TREADLE_STEP Status Context::end_simple_iteration(const Instruction*& in, const Instruction* body) {
   const uint32_t index = in->index;
   const Loop& loop = program_->loops[index];
@@ -160,7 +171,7 @@ TREADLE_STEP Status Context::end_simple_iteration(const Instruction*& in, const 
     return {};
   }
   in = body;
-  if (kProfiled || !runner_.switches_to_native(index, budget.units)) return {};
+  if (kTold != Told::kNothing || !runner_.switches_to_native(index, budget.units)) return {};
   const Instruction* next = in;
   Status status = runner_.run(index, budget, next);
   in = next;
@@ -174,10 +185,10 @@ Status Context::leave_loop(const Instruction*& in) {
   return {};
 }
 
-template <bool kProfiled>
+template <Told kTold>
 Status Context::offer_pipeline(const Instruction*& in) {
   bool done = false;
-  if constexpr (!kProfiled) TREADLE_TRY(pipelines_.run(in->index, done));
+  if constexpr (kTold == Told::kNothing) TREADLE_TRY(pipelines_.run(in->index, done));
   in = done ? target_of(*in) : in + 1;
   return {};
 }

@@ -11,6 +11,7 @@ namespace treadle {
 
 namespace run {
 struct Iterations;
+class Observer;
 class Profile;
 }  // namespace run
 
@@ -31,6 +32,7 @@ std::optional<Jit> jit_named(std::string_view name);
 struct RunOptions : WorkLimits {
   int64_t iteration_limit = 0;      // iterations of all loops together; 0: none
   run::Profile* profile = nullptr;  // records the run, which is then interpreted; the reference interpreter ignores it
+  run::Observer* observer = nullptr;      // told of each instruction (run/observer.h); then nothing is profiled
   run::Iterations* iterations = nullptr;  // gets the iterations of each loop, also of a run that fails; the reference
                                           // interpreter ignores it
   // Called about every 50 ms, and when the run has succeeded, on the thread that runs. `done`: how many iterations the
