@@ -4,6 +4,7 @@
 #include "ops/costs.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/gather.h"
+#include "ops/tensor/indexed_elements.h"
 #include "ops/tensor/walk.h"
 
 namespace treadle {
@@ -11,6 +12,7 @@ namespace {
 
 using tensor_ops::Bytes;
 using tensor_ops::checked_index;
+using tensor_ops::IndexedElements;
 using tensor_ops::out_of_range;
 
 Status infer_gather_elements(InferContext& c) {
@@ -37,15 +39,6 @@ Status infer_gather_elements(InferContext& c) {
   return {};
 }
 
-struct GatherElementsState {
-  Dims dims;     // of the indices, without the last axis
-  Dims strides;  // of the data along them, 0 for the gathered axis
-  int64_t row = 0;
-  int64_t row_stride = 0;   // of the data along the last axis, 0 when that is gathered
-  int64_t axis_stride = 0;  // of the data along the gathered axis
-  int64_t n = 0;
-};
-
 // Elements [begin, end) of a row; strides are numbers or constants.
 template <size_t W, class Index, class RowStride, class AxisStride>
 uint32_t gather_row(const Bytes<W>* data, const Index* indices, int64_t n, RowStride row_stride, AxisStride axis_stride,
@@ -61,7 +54,7 @@ uint32_t gather_row(const Bytes<W>* data, const Index* indices, int64_t n, RowSt
 
 template <size_t W, class Index>
 uint32_t run_gather_elements(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const GatherElementsState*>(state);
+  const auto& s = *static_cast<const IndexedElements*>(state);
   const auto* data = static_cast<const Bytes<W>*>(slots[operands[0]]);
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[2]]);
@@ -81,7 +74,7 @@ uint32_t run_gather_elements(const void* state, void* const* slots, const uint32
   });
 }
 
-void say_gather_elements(PrepareContext& c, const GatherElementsState& s) {
+void say_gather_elements(PrepareContext& c, const IndexedElements& s) {
   tensor_ops::say_gathered(c, [&](int64_t k) {
     const int64_t i = tensor_ops::constant_position(c.inputs[1], k, s.n);
     int64_t element = k % s.row * s.row_stride + i * s.axis_stride, rest = k / s.row;
@@ -95,16 +88,8 @@ Status prepare_gather_elements(PrepareContext& c) {
   TREADLE_TRY(tensor_ops::check_walk_rank(data.rank()));
   TREADLE_ASSIGN(const int64_t signed_axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
   const auto axis = static_cast<size_t>(signed_axis);
-  auto* s = c.make_state<GatherElementsState>();
-  s->dims = indices.dims;
-  s->strides = data.strides;
-  s->strides[axis] = 0;
-  s->row = s->dims.back();
-  s->row_stride = s->strides.back();
-  s->dims.pop_back();
-  s->strides.pop_back();
-  s->axis_stride = data.strides[axis];
-  s->n = data.dims[axis];
+  auto* s = c.make_state<IndexedElements>();
+  *s = tensor_ops::indexed_elements(data, indices, axis);
   say_gather_elements(c, *s);
   tensor_ops::with_width(byte_width(data.type), [&](auto w) {
     const bool wide = indices.type == ElementType::kInt64;

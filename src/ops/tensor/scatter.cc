@@ -9,6 +9,7 @@
 #include "ops/costs.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
+#include "ops/tensor/indexed_elements.h"
 #include "ops/tensor/walk.h"
 
 namespace treadle {
@@ -75,13 +76,7 @@ Status infer_scatter_elements(InferContext& c) {
   return {};
 }
 
-struct ScatterElementsState {
-  Dims dims;     // of the indices, without the last axis
-  Dims strides;  // of the output along them, 0 for the indexed axis
-  int64_t row = 0;
-  int64_t row_stride = 0;   // of the output along the last axis, 0 when that is indexed
-  int64_t axis_stride = 0;  // of the output along the indexed axis
-  int64_t n = 0;
+struct ScatterElementsState : tensor_ops::IndexedElements {
   size_t bytes = 0;
   CombineRow combine = nullptr;
 };
@@ -128,15 +123,7 @@ Status prepare_scatter_elements(PrepareContext& c) {
   }
   auto* s = c.make_state<ScatterElementsState>();
   TREADLE_TRY(find_combine(c, &s->combine));
-  s->dims = indices.dims;
-  s->strides = data.strides;
-  s->strides[axis] = 0;
-  s->row = s->dims.back();
-  s->row_stride = s->strides.back();
-  s->dims.pop_back();
-  s->strides.pop_back();
-  s->axis_stride = data.strides[axis];
-  s->n = data.dims[axis];
+  static_cast<tensor_ops::IndexedElements&>(*s) = tensor_ops::indexed_elements(data, indices, axis);
   s->bytes = data.byte_size();
   with_width(byte_width(data.type), [&](auto w) {
     const bool wide = indices.type == ElementType::kInt64;
