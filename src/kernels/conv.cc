@@ -66,7 +66,7 @@ ConvShape without_idle_axes(const ConvShape& given, ConvPlan& plan) {
 }
 
 ConvPlan prepare_for_isa(ComputeType type, const ConvShape& shape) {
-  return TREADLE_OF_ISA(preferred_isa(), prepare_conv)(type, shape, wanted_conv_method());
+  return TREADLE_OF_ISA(preferred_isa(), prepare_conv)(type, shape, ScopedConvMethod::current());
 }
 
 int64_t product(const Spatial& sizes, int axes) {
@@ -98,7 +98,7 @@ void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to, 
 }
 
 ConvLayouts layouts_for_isa(ComputeType type, const ConvShape& shape) {
-  return TREADLE_OF_ISA(preferred_isa(), conv_layouts)(type, shape, wanted_conv_method());
+  return TREADLE_OF_ISA(preferred_isa(), conv_layouts)(type, shape, ScopedConvMethod::current());
 }
 
 bool has_results(const ConvShape& s) {
@@ -162,10 +162,6 @@ std::string_view ConvMethodChoice::of_process() {
   return wanted == nullptr ? "" : wanted;
 }
 
-std::string_view wanted_conv_method() {
-  return ScopedConvMethod::current();
-}
-
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {
   if (!has_results(given) || given.in_channels == 0 || may_fold(given)) return {};
   ConvPlan cut;
@@ -210,7 +206,7 @@ std::vector<ConvCost> conv_costs(ComputeType type, const ConvShape& given) {
 
 QConvPlan prepare_qconv(const QConvShape& shape) {
   if (!has_results(shape.conv)) return idle_qconv(shape);
-  return TREADLE_OF_ISA(preferred_isa(), prepare_qconv)(shape, wanted_conv_method());
+  return TREADLE_OF_ISA(preferred_isa(), prepare_qconv)(shape, ScopedConvMethod::current());
 }
 
 }  // namespace treadle::kernels

@@ -60,8 +60,8 @@ using ConvTable = void (*)(const ConvPlan& plan, void* table);
 struct ConvPlan {
   ConvShape shape;
   std::string_view method;  // name of the method
-  std::string_view
-      packing;  // plans that agree in it, in channels, groups, kernel sizes and kept taps pack weights alike
+  // Plans that agree in it, in channels, groups, kernel sizes and kept taps pack weights alike.
+  std::string_view packing;
   ComputeType type = ComputeType::kF32;  // kF32 or kF64
   Clamp clamp{-__builtin_inff(), __builtin_inff()};
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
@@ -87,8 +87,6 @@ struct ConvMethodChoice {
 // Makes prepare functions of the calling thread take the method of this name for every shape that it fits. For tests
 // and benchmarks. TREADLE_CONV does so for all threads.
 using ScopedConvMethod = ScopedChoice<ConvMethodChoice>;
-// The name of the method that is asked for; empty if there is none.
-std::string_view wanted_conv_method();
 
 // The shape in the plan leaves out axes and taps that do not change the result.
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);

@@ -18,8 +18,7 @@ struct ConvCost {
   std::array<double, kConvCounts> counts;  // of a run
   double ns;                               // the counts at their prices: isa/conv/prices.h
 };
-// Of each method that computes the convolution in the layouts of `shape`, whether or not those have the bits that are
-// chosen with channels first.
+// The cost of each method that computes the convolution in the layouts of `shape`, whatever the order of its sums.
 std::vector<ConvCost> conv_costs(ComputeType type, const ConvShape& shape);
 
 }  // namespace treadle::kernels

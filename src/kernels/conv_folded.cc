@@ -45,7 +45,7 @@ Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights)
 
 bool pays(const Fold& fold, const ConvShape& shape) {
   if (fold.split_count == 0) return false;
-  if (const std::string_view wanted = wanted_conv_method(); !wanted.empty()) return wanted == kFoldedMethod;
+  if (const std::string_view wanted = ScopedConvMethod::current(); !wanted.empty()) return wanted == kFoldedMethod;
   int64_t work = fold.work;
   if (!plain_copies(shape)) {
     work += kStoreWork * fold.filters;

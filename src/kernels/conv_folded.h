@@ -11,7 +11,7 @@ namespace treadle::kernels {
 bool may_fold(const ConvShape& shape);
 Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights);
 
-// Whether folding takes less time than a plain convolution of these sizes, or was asked for (wanted_conv_method).
+// Whether folding takes less time than a plain convolution of these sizes, or was asked for (ScopedConvMethod).
 bool pays(const Fold& fold, const ConvShape& shape);
 
 // Turns a prepared plan into one that folds. make_folded_table makes its table; its weights are packed in the usual

@@ -29,9 +29,7 @@ QConvPlan prepare_qconv(const QConvShape& shape, std::string_view wanted) {
   const auto fits = [&](const ByteConvMethod* m) { return m->fits(g); };
   const ByteConvMethod* method = find_named<ByteConvMethod>(kMethods, wanted, fits);
   if (method == nullptr) {
-    method = choose_cheapest<ByteConvMethod>(kMethods, fits, [&](const ByteConvMethod* m) {
-               return m->pays(g) ? 0.0 : 1.0;
-             }).method;
+    method = find_first<ByteConvMethod>(kMethods, [&](const ByteConvMethod* m) { return m->fits(g) && m->pays(g); });
   }
   QConvPlan plan;
   plan.shape = shape;

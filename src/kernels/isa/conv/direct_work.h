@@ -12,9 +12,10 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX2__)
 
-// Of floats. Loads are partial sums; copies vectors of whole squares of the input that are transposed, or of pieces
-// that lie as they are copied; elements what squares with a rest take, and results that are stored one at a time;
-// stores the transposes of results and the pieces they are stored in; begun runs of steps in a tile.
+// The work of a convolution of floats. Loads are partial sums; copies vectors of whole squares of the input that are
+// transposed, or of pieces that lie as they are copied; elements what squares with a rest take, and results that are
+// stored one at a time; stores the transposes of results and the pieces they are stored in; begun runs of steps in a
+// tile.
 class DirectWork {
   static constexpr int64_t kLanes = Lanes<float>::kCount;
 
@@ -36,7 +37,7 @@ class DirectWork {
   }
 
  private:
-  // Of a phase, over all positions of a group and one panel. Some taps at a time are a part.
+  // Counts of a phase, over all positions of a group and one panel. The taps that are taken at a time are a part.
   struct Steps {
     double steps = 0, visits = 0, runs = 0;  // visits: blocks that a position's sums are fetched for
     double parts = 0, places = 0;            // places: positions of a unit that read the input for a part

@@ -14,7 +14,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 // holds for all processors of an instruction set.
 inline constexpr int64_t kBlockSteps = kVectorRegisters == 32 ? 2048 : 768;
 
-// Of rows x columns results, columns in the lanes, panels of which lie where lines begin.
+// A product with rows x columns results. Lanes hold columns, and each row of a panel of columns begins a cache line.
 template <class T>
 struct GemmWork {
   GemmWork(int64_t rows, int64_t columns, int64_t steps) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "kernels/isa/conv/choice.h"
@@ -48,14 +49,21 @@ double priced(std::string_view method, const ConvWork& work) {
   return std::inner_product(counts.begin(), counts.end(), prices->ns.begin(), 0.0);
 }
 
-using Choice = Chosen<ConvMethod>;
+struct Choice {
+  const ConvMethod* method = nullptr;  // null: none fits
+  double ns = std::numeric_limits<double>::infinity();
+};
 
-// `order`: of the sums that are wanted.
+// Among methods whose sums have this order; the first of equally cheap ones.
 Choice cheapest(const ConvShape& shape, ComputeType type, SumOrder order) {
   const ConvGeometry g(shape);
-  return choose_cheapest<ConvMethod>(
-      kMethods, [&](const ConvMethod* m) { return m->fits(g, type) && m->order(g) == order; },
-      [&](const ConvMethod* m) { return priced(m->name, m->work(g, type)); });
+  Choice best;
+  for (const ConvMethod* m : kMethods) {
+    if (!m->fits(g, type) || m->order(g) != order) continue;
+    const double ns = priced(m->name, m->work(g, type));
+    if (ns < best.ns) best = {m, ns};
+  }
+  return best;
 }
 
 Choice named(const ConvShape& shape, ComputeType type, std::string_view wanted) {
