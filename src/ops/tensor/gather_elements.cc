@@ -1,6 +1,8 @@
 #include "op/axis_rules.h"
 #include "op/effects.h"
 #include "op/op_def.h"
+#include "op/operands.h"
+#include "op/pieces.h"
 #include "ops/costs.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/gather.h"

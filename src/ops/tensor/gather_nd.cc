@@ -1,8 +1,10 @@
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "op/axis_rules.h"
 #include "op/effects.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "ops/costs.h"
 #include "ops/tensor/gather.h"
 #include "ops/tensor/walk.h"
