@@ -12,6 +12,7 @@
 
 #include "arrays.h"
 #include "common.h"
+#include "wave.h"
 
 namespace cli {
 
@@ -239,8 +240,7 @@ Value reshaped(const Value& value, const std::vector<int64_t>& dims) {
   return result;
 }
 
-Feeds read_feeds(const Session& session, const std::vector<std::string>& arguments) {
-  Feeds feeds;
+Feeds read_feeds(const Session& session, const std::vector<std::string>& arguments, Feeds feeds) {
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
     const bool named = equals != std::string::npos;

@@ -10,8 +10,9 @@
 namespace cli {
 
 // Each argument is [NAME=]FILE (.npy, .npz, .pb, .wav) or NAME=TEXT with a number or numbers in brackets. A value
-// without a name goes to the next input that has none. Errors: UsageError, InputError.
-treadle::Feeds read_feeds(const treadle::Session& session, const std::vector<std::string>& arguments);
+// without a name goes to the next input that has none, here or in `feeds`. Errors: UsageError, InputError.
+treadle::Feeds read_feeds(const treadle::Session& session, const std::vector<std::string>& arguments,
+                          treadle::Feeds feeds = {});
 
 // InputError if an input that a run needs has no value, with its name, its type, and how to give it one.
 void require_feeds(const treadle::Session& session, const treadle::Feeds& feeds);
