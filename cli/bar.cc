@@ -1,12 +1,13 @@
 #include "bar.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+
+#include "terminal.h"
 
 namespace cli {
 
@@ -38,11 +39,6 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 }  // namespace
 
 Bar::Bar(std::string unit, bool quiet)
@@ -58,7 +54,7 @@ void Bar::update(int64_t done, int64_t total, std::string_view what) {
   what_ = what;
   drawn_ = true;
   const std::string line = text(std::chrono::duration<double>(now - begin_).count());
-  fmt::print(stderr, "\r\x1b[K{}", std::string_view(line).substr(0, terminal_width() - 1));
+  fmt::print(stderr, "\r\x1b[K{}", std::string_view(line).substr(0, terminal_width(STDERR_FILENO, 80) - 1));
   std::fflush(stderr);
 }
 

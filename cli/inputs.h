@@ -35,14 +35,17 @@ struct Inputs {
 
   treadle::Feeds feeds(const treadle::Session& session) const {
     treadle::Feeds feeds = read_feeds(session, values);
-    if (random->count() > 0) {
-      Common as_program = common;
-      as_program.tier = "program";  // every tier gets the same inputs
-      const auto open = [&] { return open_session(model, as_program); };
-      fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), open, feeds));
-    } else {
-      require_feeds(session, feeds);
-    }
+    if (random->count() > 0) return with_drawn(session, std::move(feeds));
+    require_feeds(session, feeds);
+    return feeds;
+  }
+
+  // Draws values for the inputs that have none, and says what was drawn.
+  treadle::Feeds with_drawn(const treadle::Session& session, treadle::Feeds feeds) const {
+    Common as_program = common;
+    as_program.tier = "program";  // every tier gets the same inputs
+    const auto open = [&] { return open_session(model, as_program); };
+    fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), open, feeds));
     return feeds;
   }
 };

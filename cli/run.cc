@@ -1,19 +1,17 @@
 // treadle run, treadle bench.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
-#include "arrays.h"
 #include "bar.h"
 #include "common.h"
 #include "inputs.h"
 #include "json.h"
+#include "out_files.h"
 #include "print.h"
 
 namespace cli {
@@ -50,15 +48,12 @@ struct Run : Inputs {
     for (size_t i = 0; outputs.empty() && i < session.count(TREADLE_OUTPUT); ++i) {
       names.push_back(session.name(TREADLE_OUTPUT, i));
     }
-    const std::vector<Target> to = targets(names);
-    const bool is_taken = writes_to_output(to);
+    const std::vector<OutFile> to = out_files(files, names);
+    const bool is_taken = takes_output(to, common.json);
     double seconds = 0;
     treadle::RunOptions options;
     const std::vector<Value> results = run_watched(session, fed, options, seconds);
-    for (const Target& target : to) {
-      const Value& value = results[target.output];
-      write_file(target.path, target.path.ends_with(".pb") ? value.to_pb(names[target.output]) : write_npy(value));
-    }
+    for (const OutFile& file : to) write_output(file, names[file.output], results[file.output]);
     if (is_taken) return kOk;
     std::vector<std::string> items;
     for (size_t i = 0; i < results.size(); ++i) {
@@ -97,39 +92,6 @@ struct Run : Inputs {
       if (interrupted()) throw Interrupted("interrupted after " + bar.where());
       throw;
     }
-  }
-
-  struct Target {
-    size_t output;
-    std::string path;
-  };
-
-  // Whether a value goes to standard output, which then gets nothing else.
-  bool writes_to_output(const std::vector<Target>& to) const {
-    const auto count = std::count_if(to.begin(), to.end(), [](const Target& target) { return target.path == "-"; });
-    if (count > 1) throw UsageError("standard output (-) takes one output");
-    if (count > 0 && common.json) throw UsageError("--out - and --json both take standard output");
-    return count > 0;
-  }
-
-  // Parses "NAME=FILE", or files for the outputs in order.
-  std::vector<Target> targets(const std::vector<std::string>& names) const {
-    std::vector<Target> found;
-    size_t next = 0;
-    for (const std::string& item : files) {
-      const size_t equals = item.find('=');
-      const std::string path = equals == std::string::npos ? item : item.substr(equals + 1);
-      const auto name = equals == std::string::npos ? names.begin() + static_cast<std::ptrdiff_t>(next++)
-                                                    : std::find(names.begin(), names.end(), item.substr(0, equals));
-      if (name >= names.end()) {
-        throw UsageError(fmt::format("there is no output for --out {} (outputs: {})", item, fmt::join(names, ", ")));
-      }
-      if (path != "-" && !path.ends_with(".npy") && !path.ends_with(".pb")) {
-        throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb, or as .npy to -", item));
-      }
-      found.push_back({static_cast<size_t>(name - names.begin()), path});
-    }
-    return found;
   }
 };
 

@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   cli::add_options(app, status);
   cli::add_test(app, status);
   cli::add_bench(app, status);
+  cli::add_stream(app, status);
   cli::add_explain(app, status);
   cli::add_profile(app, status);
   cli::add_bisect(app, status);
