@@ -1,10 +1,8 @@
-// treadle run, treadle bench.
+// treadle run.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "bar.h"
@@ -95,76 +93,6 @@ struct Run : Inputs {
   }
 };
 
-double median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-struct Bench : Inputs {
-  double seconds = 2;
-
-  int operator()() const {
-    const CatchInterrupts here;
-    const Stopwatch loading;
-    const Session session = open_session(model, common);
-    const double load = loading.seconds();
-    const Feeds fed = feeds(session);
-    double first = 0;
-    std::vector<double> times;
-    treadle::RunOptions options;
-    try {
-      time_runs(session, fed, options, first, times);
-    } catch (const treadle::Error&) {
-      if (!interrupted()) throw;
-    }
-    if (interrupted()) throw Interrupted(fmt::format("interrupted after {} runs", times.size()));
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const double best = *std::min_element(times.begin(), times.end());
-    if (common.json) {
-      fmt::print("{}\n", JsonObject()
-                             .number("load_s", load)
-                             .number("first_run_s", first)
-                             .number("median_s", median(times))
-                             .number("best_s", best)
-                             .integer("runs", static_cast<long long>(times.size()))
-                             .integer("peak_memory_bytes", usage.ru_maxrss * 1024LL)
-                             .raw("iterations", options.iterations(true))
-                             .str());
-      return kOk;
-    }
-    fmt::print(
-        "load      {:10.3f} ms\nfirst run {:10.3f} ms\nmedian    {:10.4f} ms  of {} runs\nbest      {:10.4f} ms\n",
-        load * 1e3, first * 1e3, median(times) * 1e3, times.size(), best * 1e3);
-    fmt::print("memory    {:10.1f} MB at its peak\n{}", static_cast<double>(usage.ru_maxrss) / 1024,
-               loops_text(options));
-    return kOk;
-  }
-
-  // Runs until the time is up, or Ctrl-C comes.
-  void time_runs(const Session& session, const Feeds& fed, treadle::RunOptions& options, double& first,
-                 std::vector<double>& times) const {
-    watch(options);
-    options.count_iterations();
-    std::vector<Value> results(session.count(TREADLE_OUTPUT));
-    const Stopwatch first_run;
-    session.run_into(fed, {}, results, &options);
-    first = first_run.seconds();
-    options.count_iterations(false);  // the other runs make as many
-    Bar bar("runs", common.quiet || common.json);
-    const Stopwatch all;
-    while (times.size() < 3 || (all.seconds() < seconds && times.size() < 100000)) {
-      if (interrupted()) return;
-      const Stopwatch one;
-      results = session.run(fed, {}, &options);
-      times.push_back(one.seconds());
-      const auto made = static_cast<double>(times.size());
-      bar.update(static_cast<int64_t>(times.size()),
-                 static_cast<int64_t>(std::max(3.0, made * seconds / all.seconds())));
-    }
-  }
-};
-
 }  // namespace
 
 void add_run(CLI::App& app, int& status) {
@@ -202,17 +130,6 @@ void add_run(CLI::App& app, int& status) {
   }
   add_quiet(command, run->common);
   command.callback([run, &status] { status = (*run)(); });
-}
-
-void add_bench(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("bench", "Time loading and running a model");
-  const auto bench = std::make_shared<Bench>();
-  bench->add(command);
-  command.add_option("--seconds", bench->seconds, "For how long to repeat")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  add_quiet(command, bench->common);
-  command.callback([bench, &status] { status = (*bench)(); });
 }
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-"""`treadle stream`."""
+"""`treadle stream` and `treadle bench --stream`."""
 
 import io
 import json
@@ -133,6 +133,8 @@ def test_channels(levels, tmp_path):
 
 def test_live_keeps_the_pace(levels, tmp_path):
     speech = wav(tmp_path / "speech.wav", np.zeros(300, np.float32), rate=1000)
+    done = json.loads(tool("bench", levels, speech, "gain=2", *WINDOWS, "--stream", "--seconds", "0", "--json"))
+    assert done["share_of_real_time"] < 1
     before = os.times().elapsed
     tool("stream", levels, speech, "gain=2", *WINDOWS, "--live")
     assert os.times().elapsed - before >= 0.3
@@ -175,3 +177,17 @@ def test_pushes_equal_those_of_python():
     flags = ["--time", "input=1", "--hop", "512", "--context", "64", "--json"]
     found = outputs(tool("stream", *vad, *flags))["output"]
     np.testing.assert_array_equal(np.float32(found[: len(expected)]), expected)
+    timed = json.loads(tool("bench", *vad, *flags, "--stream", "--callers", "2", "--seconds", "0.05"))
+    assert timed["pushes"] >= 6 and timed["callers"] == 2 and timed["p50_s"] <= timed["p99_s"]
+
+
+def test_options_of_streams_need_a_stream(levels, tmp_path):
+    np.save(tmp_path / "x.npy", SIGNAL[None])
+    message = tool("bench", levels, tmp_path / "x.npy", "sum=[0]", "gain=2", "--hop", "4", status=2)
+    assert "need --stream" in message
+
+
+def test_callers_share_a_session(levels, tmp_path):
+    np.save(tmp_path / "x.npy", SIGNAL[None])
+    text = tool("bench", levels, tmp_path / "x.npy", "sum=[0]", "gain=2", "--callers", "3", "--seconds", "0.05")
+    assert "runs by 3 callers" in text and "throughput" in text
