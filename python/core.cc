@@ -76,6 +76,47 @@ py::Object infer_model(PyObject* path, PyObject* bytes, unsigned flags) {
   return take_bytes(typed, size);
 }
 
+// A dict of arrays or values by name.
+struct NamedValues {
+  explicit NamedValues(PyObject* feed) {
+    py::for_each_item(feed, [&](PyObject* name, PyObject* value) {
+      names.push_back(py::from<const char*>(name));
+      owned.push_back(to_value(value, nullptr, names.back()));
+      values.push_back(owned.back().get());
+    });
+  }
+  std::vector<Owned<treadle_value>> owned;
+  std::vector<const char*> names;
+  std::vector<const treadle_value*> values;
+};
+
+py::Object expose_model(PyObject* path, PyObject* bytes, PyObject* feed, PyObject* wanted) {
+  const Source source(path, bytes);
+  const NamedValues feeds(feed);
+  std::vector<const char*> names;
+  py::for_each(wanted, [&](PyObject* name) { names.push_back(py::from<const char*>(name)); });
+  char *model = nullptr, *json = nullptr;
+  size_t size = 0;
+  call_engine([&] {
+    return treadle_model_expose(source.path(), source.data(), source.size(), feeds.names.data(), feeds.values.data(),
+                                feeds.names.size(), names.data(), names.size(), &model, &size, &json);
+  });
+  return py::tuple(take_bytes(model, size), take_text(json));
+}
+
+py::Object node_model(PyObject* path, PyObject* bytes, PyObject* feed, PyObject* node) {
+  const Source source(path, bytes);
+  const NamedValues feeds(feed);
+  const char* const name = py::from<const char*>(node);
+  char *model = nullptr, *json = nullptr;
+  size_t size = 0;
+  call_engine([&] {
+    return treadle_model_node(source.path(), source.data(), source.size(), feeds.names.data(), feeds.values.data(),
+                              feeds.names.size(), name, &model, &size, &json);
+  });
+  return py::tuple(take_bytes(model, size), take_text(json));
+}
+
 // A part of a model: the number of a treadle_part.
 py::Object parse_text(int part, PyObject* text) {
   const std::string_view source = py::bytes(text);
@@ -135,6 +176,9 @@ void define_module(PyObject* module) {
                                          "The release whose names and behaviours are offered"),
        py::function<check_model>("check_model", "path, bytes, flags", "A report as JSON"),
        py::function<infer_model>("infer_model", "path, bytes, flags"),
+       py::function<expose_model>("expose_model", "path, bytes, feed, wanted",
+                                  "A model that hands inner values out, and JSON about them"),
+       py::function<node_model>("node_model", "path, bytes, feed, node", "A model of one node, and its inputs as JSON"),
        py::function<parse_text>("parse_text", "part, text"),
        py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
        py::function<open_operator_library>("open_operator_library", "path"),

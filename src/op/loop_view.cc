@@ -22,6 +22,17 @@ std::vector<int64_t> directions_of(const std::vector<ScanAxis>& axes) {
   return directions;
 }
 
+// Sets an attribute that says where slices lie; without one they lie along axis 0.
+void write_axes(ir::Attributes& attributes, std::string_view name, const std::vector<ScanAxis>& axes) {
+  std::vector<int64_t> numbers;
+  for (const ScanAxis& axis : axes) numbers.push_back(axis.axis);
+  if (std::all_of(numbers.begin(), numbers.end(), [](int64_t axis) { return axis == 0; })) {
+    attributes.erase(name);
+  } else {
+    attributes.set(ir::Attribute::of(std::string(name), std::move(numbers)));
+  }
+}
+
 bool any_reverse(const std::vector<ScanAxis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const ScanAxis& axis) { return axis.reverse; });
 }
@@ -205,7 +216,7 @@ void LoopEditor::write_scan_inputs() {
   ir::Attributes& attributes = node().attributes;
   attributes.set(ir::Attribute::of("num_scan_inputs", static_cast<int64_t>(scan_inputs())));
   attributes.set(ir::Attribute::of("scan_input_directions", directions_of(signature_.scan_inputs)));
-  attributes.erase("scan_input_axes");
+  write_axes(attributes, "scan_input_axes", signature_.scan_inputs);
   recount();
 }
 
@@ -217,7 +228,7 @@ void LoopEditor::write_scan_outputs() {
   } else {
     attributes.erase("scan_output_directions");
   }
-  attributes.erase("scan_output_axes");
+  write_axes(attributes, "scan_output_axes", signature_.scan_outputs);
 }
 
 void LoopEditor::recount() {

@@ -91,6 +91,8 @@ bool has_meaning(const std::string& function, const std::string& parameter) {
       {"treadle_model_check", {"path", "bytes"}},
       {"treadle_model_infer", {"path", "bytes"}},
       {"treadle_model_tree", {"path", "bytes"}},
+      {"treadle_model_expose", {"path", "bytes"}},
+      {"treadle_model_node", {"path", "bytes"}},
       {"treadle_operator_create", {"domain"}},
       {"treadle_operator_input", {"name", "type"}},
       {"treadle_operator_output", {"name", "type"}},
@@ -267,7 +269,7 @@ class Argument {
     } else if constexpr (std::is_void_v<std::remove_const_t<Target>>) {
       return const_cast<void*>(memory());
     } else if constexpr (std::is_same_v<P, const char* const*>) {
-      names_[0] = name_ == "output_names" ? "y" : "x";
+      names_[0] = name_ == "output_names" || name_ == "wanted" ? "y" : "x";
       return names_;
     } else if constexpr (std::is_pointer_v<Target>) {
       if constexpr (std::is_const_v<Target>) places_[0] = handles_.tensor;
@@ -284,8 +286,8 @@ class Argument {
     if (name_ == "path") return is_of("_pb_file") ? handles_.value_path.c_str() : handles_.model_path.c_str();
     if (name_ == "text") return kModelText.c_str();
     static const std::map<std::string, const char*> texts = {
-        {"key", "threads"}, {"value", "1"},      {"field", "domain"}, {"domain", "nulls"},
-        {"input", "h"},     {"output", "h_out"}, {"folder", "."},     {"type", "tensor(float)"}};
+        {"key", "threads"},  {"value", "1"},  {"field", "domain"},       {"domain", "nulls"}, {"input", "h"},
+        {"output", "h_out"}, {"folder", "."}, {"type", "tensor(float)"}, {"node", "/Neg_0"}};
     const auto found = texts.find(name_);
     return found == texts.end() ? "t" : found->second;
   }
