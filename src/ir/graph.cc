@@ -144,6 +144,7 @@ struct Cloner {
     if (fresh) {
       *made = to.new_value(v->name, v->type, v->is_constant() ? &to.top() : owner);
       (*made)->constant = v->constant;
+      (*made)->origin = v->origin;
     }
     return *made;
   }

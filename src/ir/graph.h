@@ -38,6 +38,7 @@ struct Value {
   Type type;                 // declared, then refined by inference
   Node* producer = nullptr;  // null for region inputs and constants
   uint32_t output_index = 0;
+  uint32_t origin = 0;      // the number of a model's value for which it stands (session/origins.h); 0: none
   Region* owner = nullptr;  // the region whose input or node defines it; the top region for constants
   // A note for one walk at a time over the graph. The number is valid only if `walk` is the walk's own.
   struct Note {
@@ -143,6 +144,8 @@ class Graph {
   std::vector<std::unique_ptr<Node>> splice(Graph& other, Region* into);
   // A deep copy; constants share their memory.
   std::unique_ptr<Graph> clone() const;
+  // All values ever made, also those that nothing reads any more.
+  const std::vector<Value*>& values() const { return values_; }
   void reserve_values(size_t count) { values_.reserve(values_.size() + count); }
 
  private:

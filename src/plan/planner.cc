@@ -37,6 +37,13 @@ constexpr size_t kSlotsPerValue = 3, kManyValues = 4096;
 
 }  // namespace
 
+void Planner::list_values() {
+  for (const ir::Value* v : p_.graph->values()) {
+    if (v->origin == 0) continue;
+    if (const uint32_t* s = slot_of_.find(v)) p_.values.emplace_back(v, *s);
+  }
+}
+
 Status Planner::run() {
   const ir::Region& top = p_.graph->top();
   if (fusion_.values() >= kManyValues) {
@@ -47,8 +54,8 @@ Status Planner::run() {
   TREADLE_TRY(emit(top));
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
-  if (p_.threads > 1) add_pipelines();
-  strip_mine(p_);
+  if (p_.threads > 1 && !observed_) add_pipelines();
+  if (!observed_) strip_mine(p_);
   fresh_.resize(p_.slots.size());
   finish_groups();
   if (stop_requested()) return stopped();
@@ -56,8 +63,9 @@ Status Planner::run() {
   place_in_arena(p_);
   if (stop_requested()) return stopped();
   place_releases(p_);
-  find_growing(p_);
+  if (!observed_) find_growing(p_);
   bind_kernels();
+  if (observed_) list_values();
   p_.work_ns = work_ns_;
   return stop_requested() ? stopped() : Status();
 }
@@ -206,13 +214,13 @@ std::unordered_set<uint32_t> branch_targets(const Program& program) {
 }
 
 Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
-                                                    bool optimize, int threads) {
+                                                    const ProgramOptions& options) {
   auto program = std::make_shared<Program>();
   program->graph = std::move(graph);
   program->packs = std::move(packs);
-  program->threads = threads;
+  program->threads = options.threads;
   Status status = within_memory([&]() -> Status {
-    TREADLE_TRY(Planner(*program, optimize).run());
+    TREADLE_TRY(Planner(*program, options).run());
 #ifndef NDEBUG
     TREADLE_TRY(verify(*program));
 #endif

@@ -33,7 +33,8 @@ bool same_memory(const Type& a, const Type& b);
 
 class Planner {
  public:
-  Planner(Program& program, bool fuse) : p_(program), fusion_(*program.graph, fuse, program.threads) {
+  Planner(Program& program, const ProgramOptions& options)
+      : p_(program), observed_(options.observed), fusion_(*program.graph, options.optimize, program.threads) {
     new_slot(Storage::kNull, {});
   }
 
@@ -42,6 +43,7 @@ class Planner {
  private:
   // --- slots
 
+  void list_values();  // in Program::values
   uint32_t new_slot(Storage storage, const Type& type);
   uint32_t new_scratch(size_t bytes);
   uint32_t slot(const ir::Value* v);
@@ -144,6 +146,7 @@ class Planner {
 
   static constexpr uint32_t kAsked = UINT32_MAX;
   Program& p_;
+  const bool observed_;
   bool in_loop_ = false;    // emission is inside of a loop
   double work_ns_ = 0;      // work of all instructions so far
   double unpolled_ns_ = 0;  // work of the instructions since the last kPoll

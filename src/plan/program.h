@@ -267,13 +267,22 @@ struct Program {
   std::shared_ptr<PackCache> packs;  // kept alive by the program: loops may be compiled when the session is gone
   int threads = 1;                   // the number that a run may use
   double work_ns = 0;                // estimated time of all instructions; a loop's count once
+  // Values that stand for a value of the model (ir::Value::origin), and their slots; only if ProgramOptions::observed.
+  std::vector<std::pair<const ir::Value*, uint32_t>> values;
+};
+
+struct ProgramOptions {
+  bool optimize = true;  // nodes may share an instruction
+  int threads = 1;       // the number that a run may use
+  // For observers of runs (run/observer.h): an instruction makes all elements of its outputs at once, in their order,
+  // and Program::values is filled.
+  bool observed = false;
 };
 
 // Plans a specialised graph (see specialize.h). On failure `graph` is given back: packed constants stay in `packs`
-// under their addresses, so the constants must live as long as `packs`. `optimize`: nodes may share an instruction.
-// `threads`: the number that a run may use.
+// under their addresses, so the constants must live as long as `packs`.
 Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
-                                                    bool optimize = true, int threads = 1);
+                                                    const ProgramOptions& options = {});
 
 // The nodes that an instruction runs; none for glue.
 std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc);

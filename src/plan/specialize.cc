@@ -3,6 +3,7 @@
 // types of a loop's body to a fixed point, without changing the body; then the body is walked in the same way.
 #include "plan/specialize.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "base/stop.h"
@@ -59,6 +60,20 @@ class Specializer {
 
   // Whether a node was lowered although some of its sizes are known neither as numbers nor as symbols.
   bool met_unknown_sizes() const { return met_unknown_sizes_; }
+
+  // Values that replace values of the model get their origins; `same` gets origins that a value has already.
+  void hand_on_origins(SameOrigins& same) const {
+    std::vector<std::pair<uint32_t, ir::Value*>> replaced;
+    for (const auto& [from, to] : replaced_) {
+      if (ir::Value* const value = from->origin != 0 ? resolve(to) : nullptr)
+        replaced.emplace_back(from->origin, value);
+    }
+    std::sort(replaced.begin(), replaced.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [origin, value] : replaced) {
+      if (value->origin == 0) value->origin = origin;
+      if (value->origin != origin) same.emplace_back(origin, value->origin);
+    }
+  }
 
  private:
   Status walk(ir::Region& region) {
@@ -394,8 +409,11 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec
                                const opt::PipelineOptions& options) {
   TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
-  const auto lower = [&] {
-    return Specializer(*out.graph, out.remarks, Aim::kLower, options.fold_limits, options.asks_in_run).run(inputs);
+  const auto lower = [&]() -> Status {
+    Specializer specializer(*out.graph, out.remarks, Aim::kLower, options.fold_limits, options.asks_in_run);
+    TREADLE_TRY(specializer.run(inputs));
+    specializer.hand_on_origins(out.same);
+    return {};
   };
   opt::PipelineOptions passes = options;
   for (const InputSpec& input : inputs) passes.list_lengths.push_back(input.length);

@@ -19,9 +19,14 @@ struct InputSpec {
   Dim length = {};  // of a sequence: its length, known or a symbol, if all its elements have the shape in `type`
 };
 
+// Pairs of values of the model by their origins (ir::Value::origin): the first is replaced by the second, which has the
+// same contents.
+using SameOrigins = std::vector<std::pair<uint32_t, uint32_t>>;
+
 struct Specialized {
   std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
   opt::Remarks remarks = {};         // about changes of loops
+  SameOrigins same = {};
 };
 
 // Types, contents and chosen branches only: operators stay as in the model.

@@ -21,6 +21,7 @@
 #include "session/graph_dump.h"
 #include "session/limited_work.h"
 #include "session/loaded.h"
+#include "session/origins.h"
 #include "session/sequence_signature.h"
 #include "session/shared_weights.h"
 
@@ -175,6 +176,7 @@ Status settle_graph(Loaded& loaded) {
   loaded.deciding = deciding_inputs(graph);
   loaded.listed = sequences_in_loops(graph);
   share_weights(graph);
+  if (loaded.options.observed) number_values(graph);
   loaded.files = WeightFiles(graph);
   return loaded.files.checked({});
 }

@@ -36,6 +36,9 @@ struct SessionOptions {
   Tier tier = Tier::kProgram;
   int threads = 0;       // 0: the number of CPUs that the process may use; 1 starts no threads
   bool optimize = true;  // rewrite the graph before planning
+  // Plan for observers of runs (plan::ProgramOptions::observed), and number the values of the model
+  // (session/origins.h).
+  bool observed = false;
   // Allow another order of float sums over time, which rounds differently.
   bool associative_math = false;
   Jit jit = Jit::kAuto;

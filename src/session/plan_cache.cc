@@ -241,12 +241,12 @@ Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, bool
   pipeline.asks_in_run = asks_in_run;
   TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, pipeline));
   share_weights(*specialized.graph);
-  auto program = plan::make_program(specialized.graph, packs, options.optimize, loaded_.threads);
+  auto program = plan::make_program(specialized.graph, packs, {options.optimize, loaded_.threads, options.observed});
   if (!program.ok()) {
     if (abandoned) keep_packed(*specialized.graph, *packs, *abandoned);
     return std::move(program).status();
   }
-  Planned made{std::move(program).value(), std::move(specialized.remarks), nullptr};
+  Planned made{std::move(program).value(), std::move(specialized.remarks), std::move(specialized.same), nullptr};
   if (options.jit != Jit::kOff && !made.program->loops.empty()) {
     made.native = std::make_shared<run::NativeLoops>(made.program, options.jit, loaded_.native_cache);
   }

@@ -31,6 +31,7 @@ namespace treadle::session {
 struct Planned {
   std::shared_ptr<const plan::Program> program;
   opt::Remarks remarks;                      // of rewrites of its loops
+  plan::SameOrigins same;                    // of values of the model
   std::shared_ptr<run::NativeLoops> native;  // null: no native code
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -55,6 +56,10 @@ struct Session::Impl {
                   Limits::Clock::time_point since);
   Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
   Result<std::shared_ptr<const Session>> session_without(const std::vector<bool>& absent);
+  std::mutex observed_mutex;
+  std::shared_ptr<const Session> observed;  // null until it is wanted
+  // Another session of this model.
+  Result<std::shared_ptr<const Session>> open_again(std::unique_ptr<ir::Graph> graph, SessionOptions options) const;
 };
 
 Session::Session() : impl_(std::make_unique<Impl>()) {}
@@ -131,17 +136,22 @@ void Session::set_threads(int threads) const {
   impl_->loaded.threads = std::clamp(threads, 1, kMaxThreads);
 }
 
+Result<std::shared_ptr<const Session>> Session::Impl::open_again(std::unique_ptr<ir::Graph> graph,
+                                                                 SessionOptions options) const {
+  options.threads = loaded.threads;
+  TREADLE_ASSIGN(auto made, opened(options, [&](session::Loaded& again) {
+                   again.path = loaded.path;
+                   again.text = loaded.text;
+                   return load_graph(std::move(graph), again);
+                 }));
+  return std::shared_ptr<const Session>(std::move(made));
+}
+
 Result<std::shared_ptr<const Session>> Session::Impl::session_without(const std::vector<bool>& absent) {
   constexpr size_t kMostKept = 16;
   const std::lock_guard lock(without_inputs_mutex);
   if (const auto it = without_inputs.find(absent); it != without_inputs.end()) return it->second;
-  SessionOptions options = loaded.options;
-  options.threads = loaded.threads;
-  TREADLE_ASSIGN(auto made, opened(options, [&](session::Loaded& rest) {
-                   rest.path = loaded.path;
-                   rest.text = loaded.text;
-                   return load_graph(session::without_inputs(*loaded.graph, absent), rest);
-                 }));
+  TREADLE_ASSIGN(auto made, open_again(session::without_inputs(*loaded.graph, absent), loaded.options));
   if (without_inputs.size() >= kMostKept) without_inputs.erase(without_inputs.begin());
   return without_inputs[absent] = std::move(made);
 }
@@ -173,6 +183,22 @@ std::span<const std::string> Session::model_warnings() const {
 const SessionOptions& Session::options() const {
   return impl_->loaded.options;
 }
+Result<std::shared_ptr<const Session>> Session::observed() const {
+  const std::lock_guard lock(impl_->observed_mutex);
+  if (!impl_->observed) {
+    SessionOptions options = impl_->loaded.options;
+    options.tier = Tier::kProgram;
+    options.jit = Jit::kOff;
+    options.optimize = options.associative_math = false;
+    options.observed = true;
+    options.exact_plans = std::numeric_limits<int>::max();  // of exact sizes each instruction says most
+    options.dump.clear();
+    options.dumped.reset();
+    TREADLE_ASSIGN(impl_->observed, impl_->open_again(impl_->loaded.graph->clone(), std::move(options)));
+  }
+  return impl_->observed;
+}
+
 const opt::Remarks& Session::load_remarks() const {
   return impl_->loaded.remarks;
 }

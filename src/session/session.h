@@ -89,6 +89,9 @@ class Session {
   Result<const session::Planned*> planned(std::span<const Feed> feeds = {}) const;
   // A plan for the input types that the model declares, for inspection, with native code of all loops.
   Result<session::Planned> plan_model() const;
+  // The same model for observers of runs (SessionOptions::observed), as it is written: no rewrites, no native code.
+  // Made by the first call, and kept. Errors: those of loading.
+  Result<std::shared_ptr<const Session>> observed() const;
   // Remarks of rewrites of loops when the model was loaded.
   const opt::Remarks& load_remarks() const;
   const run::NativeCache& native_cache() const;

@@ -143,7 +143,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
   EXPECT_TRUE(has_all_defaults(specialized->graph->top()));
-  auto program = plan::make_program(specialized->graph, planned->packs, optimize);
+  auto program = plan::make_program(specialized->graph, planned->packs, {.optimize = optimize});
   EXPECT_TRUE(program.ok()) << program.error().to_string();
   if (!program.ok()) return planned;
   const Status verified = plan::verify(**program);
