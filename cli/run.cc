@@ -9,6 +9,7 @@
 #include "common.h"
 #include "inputs.h"
 #include "json.h"
+#include "look.h"
 #include "out_files.h"
 #include "print.h"
 
@@ -28,9 +29,11 @@ struct Run : Inputs {
   int64_t iteration_limit = 0;
   size_t memory_limit = 0;
   bool dump_plan = false;
+  Look look;
 
   int operator()() const {
     const CatchInterrupts here;
+    if (look.wanted()) return look_into();
     const Session session = open_session(model, common, dump);
     const Feeds fed = feeds(session);
     if (!dump.empty()) {
@@ -73,13 +76,33 @@ struct Run : Inputs {
     return kOk;
   }
 
+  int look_into() const {
+    Run as_written = *this;
+    look.prepare(as_written.common);
+    const Session session = open_session(model, as_written.common);
+    treadle::RunOptions options;
+    set_limits(options);
+    Bar bar("iterations", common.quiet || common.json);
+    watch(options, &bar);
+    try {
+      return look.run(session, feeds(session), options, common.json);
+    } catch (const treadle::Error&) {
+      if (interrupted()) throw Interrupted("interrupted after " + bar.where());
+      throw;
+    }
+  }
+
+  void set_limits(treadle::RunOptions& options) const {
+    options.limit_time(time_limit);
+    options.limit_iterations(iteration_limit);
+    options.limit_memory(memory_limit);
+  }
+
   std::vector<Value> run_watched(const Session& session, const Feeds& fed, treadle::RunOptions& options,
                                  double& seconds) const {
     Bar bar("iterations", common.quiet || common.json);
     options.count_iterations();
-    options.limit_time(time_limit);
-    options.limit_iterations(iteration_limit);
-    options.limit_memory(memory_limit);
+    set_limits(options);
     watch(options, &bar);
     try {
       const Stopwatch watch;
@@ -124,6 +147,10 @@ void add_run(CLI::App& app, int& status) {
   std::vector<std::string> dumps = treadle::pass_names();
   dumps.emplace_back("changes");
   dump->type_name("PASS")->check(one_of(dumps))->excludes(plan);
+  run->look.add(command);
+  for (const char* look : {"--find", "--values"}) {
+    for (const char* other : {"--output", "--out", "--plan", "--dump"}) command.get_option(look)->excludes(other);
+  }
   for (const char* of_runs : {"--output", "--out", "--time-limit", "--iteration-limit", "--memory-limit", "--json"}) {
     plan->excludes(of_runs);
     dump->excludes(of_runs);

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "treadle/trace.hpp"
 #include "treadle/value.hpp"
 
 namespace treadle {
@@ -199,6 +200,23 @@ class Session {
     detail::check_run(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(),
                                               arrays.values.data(), arrays.names.size(), runs, &profile));
     return Profile(profile);
+  }
+
+  // Runs the model and looks into it. `out` gets what was seen, also if the run fails and this throws.
+  std::vector<Value> trace(const Feeds& feeds, const TraceOptions& options, Trace& out,
+                           const RunOptions* run = nullptr) const {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<treadle_value*> outputs(count(TREADLE_OUTPUT) + 1);
+    treadle_trace* trace = nullptr;
+    treadle_status* const status =
+        treadle_session_trace(get(), run ? run->get() : nullptr, options.get(), arrays.names.data(),
+                              arrays.values.data(), arrays.names.size(), outputs.data(), &trace);
+    out = Trace(trace);
+    detail::check_run(status);
+    outputs.pop_back();
+    std::vector<Value> results;
+    for (treadle_value* output : outputs) results.emplace_back(output);
+    return results;
   }
 
   // The model after the rewrites of loading, serialised.

@@ -384,6 +384,78 @@ TREADLE_API treadle_status* treadle_session_run_recorded(const treadle_session* 
  * of the steady clock (CLOCK_MONOTONIC). */
 TREADLE_API char* treadle_profile_kernels(const treadle_profile* profile, int64_t origin_ns);
 
+/* ---- Traces: a run that is looked into. The model runs as it is written, without rewrites and native code, so results
+ * may differ in the last digits from those of treadle_session_run, and the run is slower. The first trace of a session
+ * loads the model a second time. Custom operators run as in any run. */
+
+typedef struct treadle_trace_options treadle_trace_options;
+TREADLE_API treadle_status* treadle_trace_options_create(treadle_trace_options** out);
+TREADLE_API void treadle_trace_options_free(treadle_trace_options* options);
+/* Watches a value of the model; may be called again. `values`: its path ("q", "/Scan_1:body/q"), its name in any body,
+ * or a pattern of paths with "*". Behind it may stand "@" and iterations of the loops around the value: "@7",
+ * "@0-9,20",
+ * "@::10" (every tenth), "@2/0-9" (outer loop first). Without any call all values are watched. */
+TREADLE_API treadle_status* treadle_trace_options_watch(treadle_trace_options* options, const char* values);
+/* Looks at every `every`th iteration of the innermost loop around a value only. */
+TREADLE_API void treadle_trace_options_every(treadle_trace_options* options, int64_t every);
+/* Whether to keep statistics of watched values (the default). */
+TREADLE_API void treadle_trace_options_statistics(treadle_trace_options* options, bool statistics);
+/* Finds where such numbers come from: "nan", "inf", "over=LIMIT", "denormal", "zero", or several with commas between
+ * them. */
+TREADLE_API treadle_status* treadle_trace_options_find(treadle_trace_options* options, const char* what);
+/* Bytes of statistics; the default is 64 MB. A trace that is known to take more is refused before it runs. One that
+ * turns out to take more, since only the run knows how many iterations it has, keeps fewer iterations
+ * (treadle_trace_every). */
+TREADLE_API void treadle_trace_options_limit_memory(treadle_trace_options* options, size_t bytes);
+
+typedef struct treadle_seen {
+  const char* name;          /* the path of the value */
+  const int64_t* iterations; /* of the loops around it, the outermost first; -1: the same in all iterations */
+  size_t depth;              /* the number of these loops */
+  const treadle_value* value;
+} treadle_seen;
+/* `seen` is called with the contents of watched values, on the thread that runs. All that `seen` points to is valid
+ * during the call. Returning true cancels the run. */
+TREADLE_API void treadle_trace_options_set_listener(treadle_trace_options* options,
+                                                    bool (*seen)(void* context, const treadle_seen* seen),
+                                                    void* context);
+
+typedef struct treadle_trace treadle_trace;
+/* Runs the model as treadle_session_run does. `outputs`: one for each output of the session, or NULL. If the run fails,
+ * `out` gets what was seen before; for errors before the run it is NULL. */
+TREADLE_API treadle_status* treadle_session_trace(const treadle_session* session, const treadle_run_options* run,
+                                                  const treadle_trace_options* options, const char* const* names,
+                                                  const treadle_value* const* values, size_t count,
+                                                  treadle_value** outputs, treadle_trace** out);
+TREADLE_API void treadle_trace_free(treadle_trace* trace);
+TREADLE_API size_t treadle_trace_count(const treadle_trace* trace); /* watched values */
+TREADLE_API const char* treadle_trace_name(const treadle_trace* trace, size_t value);
+/* Why there is nothing of the value; "" if there is. */
+TREADLE_API const char* treadle_trace_missing(const treadle_trace* trace, size_t value);
+TREADLE_API size_t treadle_trace_depth(const treadle_trace* trace, size_t value); /* loops around the value */
+TREADLE_API size_t treadle_trace_samples(const treadle_trace* trace, size_t value);
+/* Rows of `depth` numbers, one for each sample, as in treadle_seen. Valid as long as the trace. */
+TREADLE_API const int64_t* treadle_trace_iterations(const treadle_trace* trace, size_t value);
+typedef enum treadle_statistic {
+  TREADLE_MINIMUM, /* of the numbers, infinities included; NaN if there are none */
+  TREADLE_MAXIMUM,
+  TREADLE_MEAN, /* of finite numbers */
+  TREADLE_NORM, /* the root of the sum of their squares */
+  TREADLE_NAN,  /* counts of elements */
+  TREADLE_INF,
+  TREADLE_ZERO
+} treadle_statistic;
+/* A number for each sample. */
+TREADLE_API treadle_status* treadle_trace_column(const treadle_trace* trace, size_t value, treadle_statistic which,
+                                                 double* out);
+/* Samples are of every so many iterations: more than was asked for if they did not fit. */
+TREADLE_API int64_t treadle_trace_every(const treadle_trace* trace);
+/* How many places made what was to be found; the places that reached an output come first in text and JSON. */
+TREADLE_API size_t treadle_trace_found(const treadle_trace* trace);
+TREADLE_API char* treadle_trace_found_json(const treadle_trace* trace); /* null if nothing was to be found */
+TREADLE_API char* treadle_trace_text(const treadle_trace* trace);
+TREADLE_API char* treadle_trace_json(const treadle_trace* trace);
+
 /* ---- Streams: a session that runs over a signal in pieces, and carries state from run to run. An input is a state,
  * cut along time, bound, or given with each push. An output is joined along its time axis if it has one, else
  * stacked along a new first axis. If sizes differ between runs, it is a sequence with one value per run. */

@@ -7,4 +7,5 @@
 #include "treadle/operator.hpp"
 #include "treadle/session.hpp"
 #include "treadle/stream.hpp"
+#include "treadle/trace.hpp"
 #include "treadle/value.hpp"

@@ -15,6 +15,7 @@
 #include "base/memory_account.h"
 #include "base/status.h"
 #include "report/kernel_events.h"
+#include "report/trace.h"
 #include "run/iterations.h"
 #include "run/profile.h"
 #include "session/session.h"
@@ -55,6 +56,16 @@ struct treadle_profile {
   explicit treadle_profile(size_t runs) : profile(runs) {}
   treadle::run::Profile profile;
   treadle::report::ModelNodes model;  // of the recorded run
+};
+
+struct treadle_trace_options {
+  treadle::report::TraceOptions options;
+  bool (*seen)(void* context, const treadle_seen* seen) = nullptr;
+  void* seen_context = nullptr;
+};
+
+struct treadle_trace {
+  treadle::report::Trace trace;
 };
 
 struct treadle_stream_options {

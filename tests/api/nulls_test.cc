@@ -85,6 +85,7 @@ bool has_meaning(const std::string& function, const std::string& parameter) {
       {"treadle_session_from_bytes", {"folder"}},
       {"treadle_session_run", {"output_names"}},
       {"treadle_session_run_recorded", {"output_names"}},
+      {"treadle_session_trace", {"outputs", "element of outputs"}},
       {"treadle_stream_push", {"hops"}},
       {"treadle_stream_flush", {"hops"}},
       {"treadle_pool_push_batch", {"lengths"}},
@@ -179,6 +180,8 @@ struct Handles {
   treadle_stream* stream = nullptr;
   treadle_pool* pool = nullptr;  // it has stream 7
   treadle_profile* profile = nullptr;
+  treadle_trace_options* trace_options = made<treadle_trace_options>(treadle_trace_options_create);
+  treadle_trace* trace = nullptr;
   treadle_report* report = nullptr;
   treadle_status* status = treadle_status_create(TREADLE_RUNTIME, "said");
   treadle_operator* op = operator_with(functions_of_identity());
@@ -214,6 +217,7 @@ Handles::Handles() {
   check(treadle_pool_push(pool, nullptr, &id, 1, &name, 1, &tensor, &output));
   treadle_value_free(output);
   profile = made<treadle_profile>(treadle_session_profile, session, nullptr, &name, &tensor, size_t{1}, size_t{1});
+  trace = made<treadle_trace>(treadle_session_trace, session, nullptr, nullptr, &name, &tensor, size_t{1}, nullptr);
   report = made<treadle_report>(treadle_model_check, nullptr, model.data(), model.size(), TREADLE_CHECK_FULL);
   value_bytes = bytes_of(treadle_value_to_pb, tensor, "x");
   model_path = folder.write("model.onnx", model);
@@ -233,6 +237,8 @@ Handles::~Handles() {
   treadle_status_free(status);
   treadle_report_free(report);
   treadle_profile_free(profile);
+  treadle_trace_free(trace);
+  treadle_trace_options_free(trace_options);
   treadle_pool_free(pool);
   treadle_stream_free(stream);
   treadle_session_free(stateful);
@@ -287,7 +293,7 @@ class Argument {
     if (name_ == "text") return kModelText.c_str();
     static const std::map<std::string, const char*> texts = {
         {"key", "threads"},  {"value", "1"},  {"field", "domain"},       {"domain", "nulls"}, {"input", "h"},
-        {"output", "h_out"}, {"folder", "."}, {"type", "tensor(float)"}, {"node", "/Neg_0"}};
+        {"output", "h_out"}, {"folder", "."}, {"type", "tensor(float)"}, {"node", "/Neg_0"},  {"what", "nan"}};
     const auto found = texts.find(name_);
     return found == texts.end() ? "t" : found->second;
   }
@@ -321,6 +327,8 @@ class Argument {
   const treadle_stream* handle(const treadle_stream*) { return handles_.stream; }
   const treadle_pool* handle(const treadle_pool*) { return handles_.pool; }
   const treadle_profile* handle(const treadle_profile*) { return handles_.profile; }
+  const treadle_trace_options* handle(const treadle_trace_options*) { return handles_.trace_options; }
+  const treadle_trace* handle(const treadle_trace*) { return handles_.trace; }
   const treadle_report* handle(const treadle_report*) { return handles_.report; }
   const treadle_status* handle(const treadle_status*) { return handles_.status; }
   const treadle_operator* handle(const treadle_operator*) { return handles_.op; }
@@ -375,7 +383,8 @@ constexpr Parameter parameter() {
   return {.is_pointer = std::is_pointer_v<P>,
           .is_callback = std::is_function_v<Target>,
           .is_defaults = std::is_same_v<P, const treadle_options*> || std::is_same_v<P, const treadle_run_options*> ||
-                         std::is_same_v<P, const treadle_stream_options*>,
+                         std::is_same_v<P, const treadle_stream_options*> ||
+                         std::is_same_v<P, const treadle_trace_options*>,
           .is_list = std::is_pointer_v<P> && std::is_pointer_v<Target> && std::is_const_v<Target>,
           .is_texts = std::is_same_v<P, const treadle_text*>,
           .is_count = std::is_same_v<P, size_t>,
