@@ -397,8 +397,10 @@ void define_session(PyObject* module) {
        py::method<&Session::counters>("counters"), py::method<&Session::remarks>("remarks"),
        py::method<&Session::wait_compiled>("wait_compiled"), py::method<&Session::compile>("compile"),
        py::method<&Session::explain>("explain", "feed, json"),
-       py::method<&Session::profile>("profile", "feed, runs, options"), py::method<&Session::dump_graph>("dump_graph"),
-       py::method<&Session::optimized_model>("optimized_model"), py::method<&Session::dump_plan>("dump_plan", "feed")});
+       py::method<&Session::profile>("profile", "feed, runs, options"),
+       py::method<&Session::trace>("trace", "feed, watch, every, statistics, values, find, memory, options"),
+       py::method<&Session::dump_graph>("dump_graph"), py::method<&Session::optimized_model>("optimized_model"),
+       py::method<&Session::dump_plan>("dump_plan", "feed")});
 }
 
 }  // namespace treadle_python

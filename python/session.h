@@ -139,6 +139,10 @@ class Session {
   py::Object explain(PyObject* feed, bool json) const;
   // Text, JSON and trace.
   py::Object profile(PyObject* feed, size_t runs, PyObject* options) const;
+  // Runs and looks inside. `watch`: a list of names, or None; `find`: a text, or None; `values`: whether to keep
+  // contents. The outputs, text and JSON, a tuple for each watched value, and every how many iterations have samples.
+  py::Object trace(PyObject* feed, PyObject* watch, int64_t every, bool statistics, bool values, PyObject* find,
+                   size_t memory, PyObject* options) const;
   py::Object dump_graph() const;
   py::Object optimized_model() const;
   py::Object dump_plan(PyObject* feed) const;

@@ -28,6 +28,8 @@ struct Free {
   void operator()(treadle_stream* p) const { treadle_stream_free(p); }
   void operator()(treadle_pool* p) const { treadle_pool_free(p); }
   void operator()(treadle_stream_options* p) const { treadle_stream_options_free(p); }
+  void operator()(treadle_trace_options* p) const { treadle_trace_options_free(p); }
+  void operator()(treadle_trace* p) const { treadle_trace_free(p); }
   void operator()(char* p) const { treadle_free(p); }
 };
 template <class T>

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._types import NodeTime
 
 
-class Trace:
+class CallTrace:
     """Loading, runs, and the nodes of runs, as onnxruntime's profiler writes them and as browsers show them."""
 
     def __init__(self, prefix: str) -> None:

@@ -27,9 +27,10 @@ from ._ignored import suggestion, warn, warn_once
 from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _ASSIGNMENT, _FOLDER, _WEIGHTS_FILE, _WEIGHTS_SIZE, RunOptions, SessionOptions
 from ._pool import StreamPool
-from ._profile import Profile, Trace
+from ._profile import CallTrace, Profile
 from ._progress import Progress, watched
 from ._stream import Origin, Stream
+from ._trace import Trace
 from ._values import IOBinding, OrtValue, OrtValueVector
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class InferenceSession(_core.SessionBase):
         core_options = options._to_core()
         if weights is not None:
             core_options["weights"] = weights
-        self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
+        self._profile = CallTrace(options.profile_file_prefix) if options.enable_profiling else None
         # Where the files are, wherever the process goes.
         self._model_place = None if self._model_path is None else os.path.abspath(self._model_path)
         self._weights = weights
@@ -637,6 +638,36 @@ class InferenceSession(_core.SessionBase):
         if path is not None:
             profile.save(path)
         return profile
+
+    def trace(
+        self,
+        input_feed: Mapping[str, InputValue],
+        *,
+        watch: str | Iterable[str] | None = None,
+        every: int = 1,
+        statistics: bool = True,
+        values: bool = False,
+        find: str | None = None,
+        memory: int = 64 << 20,
+        run_options: RunOptions | None = None,
+    ) -> Trace:
+        """Runs the model and looks inside: its inner values in each iteration, and where NaN comes from. `print` shows it.
+
+        The model runs as it is written, interpreted, so the run is slower than others, and its results may differ in
+        the last digits. `watch`: values by path ("/Scan_1:body/q"), by name in any body ("q") or by a pattern of paths
+        with "*", each alone or with iterations behind "@" ("q@7", "q@0-9,20", "q@::10", "q@2/0-9" with the outer loop
+        first); by default all. `every`: of how many iterations to look at one. `statistics`: ranges, means, norms and
+        counts of NaN, infinities and zeros; `values`: contents too. `find`: "nan", "inf", "over=LIMIT", "denormal",
+        "zero", or several with commas between them. `memory`: bytes of statistics, and of contents. ValueError or
+        InvalidArgument for names that there are not, and for statistics that are known not to fit; LimitExceeded for
+        contents that turn out not to.
+        """
+        names = [watch] if isinstance(watch, str) else None if watch is None else list(watch)
+        every = operator.index(every)
+        made = self._engine.trace(
+            input_feed, names, every, statistics, values, find, operator.index(memory), run_options
+        )
+        return Trace([info.name for info in self._outputs_meta], *made)
 
     def dump_graph(self) -> str:
         """The graph after import and rewriting."""

@@ -19,6 +19,7 @@ SECTIONS = {
                 "coming-from-onnxruntime",
                 "onnxruntime-provider",
                 "tuning",
+                "look-inside",
                 "troubleshooting",
                 "deployment",
                 "cluster",

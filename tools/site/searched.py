@@ -39,6 +39,9 @@ SEARCHED: dict[str, dict[str, str]] = {
     },
     "howto/deployment.md": {"": "docker, container, deploy, production"},
     "howto/install.md": {"": "install, installation, wheel, wheels, debian"},
+    "howto/look-inside.md": {
+        "": "debug, debugging, inner values, intermediate values, intermediate outputs, first nan, watch, trace",
+    },
     "howto/troubleshooting.md": {
         "": "troubleshooting, error, errors, error message, exception, crash, problem, does not work",
         "The model cannot be opened": "git lfs, git-lfs, external data, corrupt model, cannot load model",
