@@ -626,10 +626,10 @@ TREADLE_API treadle_status* treadle_model_tree(const char* path, const void* byt
  * the runs to come (may be none), whose sizes let more values be handed out. `wanted`: names of values ("q", in a body
  * "/Scan_1:body/q"); none: everything that nodes make. `json`: an array with an object for each value, in the order of
  * a run: "name", "node", "op", "type", "sizes", "inputs" (names of the node's inputs), "around" (loops and branches,
- * outermost first), "place" (positions of the nodes of "around", then of the node), and the numbers of outputs:
- * "output" has rows, one for each iteration of the loops around, or a log, a sequence with one tensor for each
- * iteration; "log_at" is a sequence with the numbers of these iterations; "ran" says for each row whether it was
- * computed. "left_out": why a value has no output. */
+ * outermost first), "place" (positions of the nodes of "around", then of the node), "is_state" (a loop hands it to its
+ * next iteration), and the numbers of outputs. "output" has rows, one for each iteration of the loops around, or a log,
+ * a sequence with one tensor for each iteration; "log_at" is a sequence with the numbers of these iterations; "ran"
+ * says for each row whether it was computed. "left_out": why a value has no output. */
 TREADLE_API treadle_status* treadle_model_expose(const char* path, const void* bytes, size_t size,
                                                  const char* const* names, const treadle_value* const* values,
                                                  size_t count, const char* const* wanted, size_t wanted_count,

@@ -4,8 +4,8 @@
     session = treadle.InferenceSession("model.onnx")
     y, = session.run(None, {"x": x})
 
-The names and behaviours are onnxruntime's; `session.stream()`, `check()` and `infer_shapes()` are
-treadle's own.
+The names and behaviours are onnxruntime's; `session.stream()`, `check()`, `compare()` and `infer_shapes()`
+are treadle's own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from . import _core
+from ._compare import compare
+from ._comparison import Comparison
 from ._devices import (
     OrtAllocatorType,
     OrtArenaCfg,
@@ -169,12 +171,13 @@ def as_onnxruntime() -> ModuleType:
     """
     from . import _alias
 
-    own = ("as_onnxruntime", "check", "infer_shapes", "op")
+    own = ("Comparison", "as_onnxruntime", "check", "compare", "infer_shapes", "op")
     return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 
 
 __all__ = [
     "Busy",
+    "Comparison",
     "DeviceReset",
     "EPFail",
     "EngineError",
@@ -222,6 +225,7 @@ __all__ = [
     "__version__",
     "as_onnxruntime",
     "check",
+    "compare",
     "copy_tensors",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",

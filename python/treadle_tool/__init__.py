@@ -24,6 +24,7 @@ def main() -> int:
     # The tool is told of signals as a program of its own is: Python only takes a note until it has control again.
     for told in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(told, signal.SIG_DFL)
+    os.environ.setdefault("TREADLE_PYTHON", sys.executable)  # for commands that the package does
     spec = importlib.util.spec_from_file_location("treadle_tool._tool", extension())  # the file has this module as well
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

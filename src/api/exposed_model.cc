@@ -7,6 +7,7 @@
 #include "model/export.h"
 #include "model/import.h"
 #include "model/text_file.h"
+#include "op/loop_view.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -52,6 +53,17 @@ std::string around_of(const session::InnerValue& inner) {
   return json_array(items);
 }
 
+// Whether a loop hands the value to its next iteration.
+bool is_state(const ir::Value& value) {
+  const ir::Region* const body = value.owner;
+  if (!value.producer || !body || !body->parent_node || !is_loop(*body->parent_node)) return false;
+  const auto loop = LoopView::read(*body->parent_node);
+  for (size_t i = 0; loop.ok() && i < loop->states(); ++i) {
+    if (loop->state(i).after == &value) return true;
+  }
+  return false;
+}
+
 std::string to_json(const ExposedValue& exposed) {
   const ir::Value& value = *exposed.inner.value;
   std::vector<std::string> inputs, place;
@@ -70,6 +82,7 @@ std::string to_json(const ExposedValue& exposed) {
   const auto add = [&](std::string_view key, const std::optional<size_t>& at) {
     json.raw(key, at ? std::to_string(*at) : "null");
   };
+  json.boolean("is_state", is_state(value));
   add("output", exposed.output);
   add("log_at", exposed.log_at);
   add("ran", exposed.ran);

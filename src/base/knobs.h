@@ -119,6 +119,8 @@ inline constexpr Knob kKnobs[] = {
      "Python, programs for onnxruntime"},
     {knobs::kVariable, "PYTHONPATH", "folders", "",
      "gets the folder by which child processes find treadle as onnxruntime", "Python, as onnxruntime", "drop-in.md"},
+    {knobs::kVariable, "TREADLE_PYTHON", "a path", "python3, or the Python that runs the tool",
+     "the Python whose package treadle does the work of compare", knobs::kTool},
     {knobs::kVariable, "NO_COLOR", "any text", "", "no colours in what the tool prints", knobs::kTool},
     {knobs::kVariable, "SOURCE_DATE_EPOCH", "seconds since 1970", "today", "the date of manual pages", knobs::kTool},
 };

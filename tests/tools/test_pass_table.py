@@ -25,6 +25,7 @@ EDITORS = {
     "plan/unknown_sizes.cc": "puts checks of sizes beside what is lowered",
     "session/absent_inputs.cc": "makes the model without inputs that a caller leaves out",
     "session/written_model.cc": "makes the model that optimized_model_filepath gets",
+    "session/exposed_model.cc": "makes models for other engines, with inner values as outputs",
     "stream/time_walk": "makes the models of blocks",
     "stream/pool_places.cc": "makes the models of blocks of many streams",
 }
