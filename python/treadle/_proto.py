@@ -1,14 +1,20 @@
-"""What is read and changed in the bytes of a model without the package onnx: nodes, and where the elements of weights lie."""
+"""What is read and changed in the bytes of a model without the package onnx: nodes, inputs and outputs, and where the
+elements of weights lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 # Numbers of fields, from onnx.proto.
-_MODEL_GRAPH = 7
-_GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
-_NODE_NAME, _NODE_OPERATOR, _NODE_DOMAIN = 3, 4, 7
-_TENSOR_RAW, _TENSOR_EXTERNAL, _TENSOR_LOCATION = 9, 13, 14
+_MODEL_GRAPH, _MODEL_FUNCTION = 7, 25
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
+_FUNCTION_NODE = 7
+_NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE, _NODE_DOMAIN = 3, 4, 5, 7
+_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 6, 11
+_VALUE_NAME, _VALUE_TYPE = 1, 2
+_TYPE_TENSOR, _TENSOR_SHAPE, _SHAPE_SIZE, _SIZE_NUMBER = 1, 2, 1, 1
+_TENSOR_NAME, _TENSOR_RAW, _TENSOR_EXTERNAL, _TENSOR_LOCATION = 8, 9, 13, 14
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _EXTERNAL = 1  # TensorProto.DataLocation
 
@@ -74,6 +80,62 @@ def nodes(model: bytes) -> list[tuple[str, str, str]]:
             texts.update({n: bytes(contents).decode() for n, _, contents in _fields(node) if n in texts})
             found.append((texts[_NODE_NAME], texts[_NODE_DOMAIN], texts[_NODE_OPERATOR]))
     return found
+
+
+def operators(model: bytes) -> set[str]:
+    """The operators of all nodes of the model, in bodies and functions too."""
+    waiting = [(graph, _GRAPH_NODE) for graph in _contents(memoryview(model), _MODEL_GRAPH)]
+    waiting += [(function, _FUNCTION_NODE) for function in _contents(memoryview(model), _MODEL_FUNCTION)]
+    found = set()
+    while waiting:
+        graph, number = waiting.pop()
+        for node in _contents(graph, number):
+            for field, _, contents in _fields(node):
+                if field == _NODE_OPERATOR:
+                    found.add(bytes(contents).decode())
+                elif field == _NODE_ATTRIBUTE:
+                    waiting += [
+                        (body, _GRAPH_NODE)
+                        for part, _, body in _fields(contents)
+                        if part in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)
+                    ]
+    return found
+
+
+# By names of values the sizes of their axes. None is an unknown size; of what is no tensor there are no sizes.
+Sizes: TypeAlias = dict[str, tuple[int | None, ...]]
+
+
+def _size(dimension: memoryview) -> int | None:
+    """A size that is 0 counts as unknown, since exporters write it for sizes that they do not know."""
+    for number, whole, _ in _fields(dimension):
+        if number == _SIZE_NUMBER:
+            return _varint(whole, 1)[0] or None
+    return None
+
+
+def _sizes(graph: memoryview, role: int) -> Sizes:
+    found: Sizes = {}
+    for value in _contents(graph, role):
+        [name] = _contents(value, _VALUE_NAME)
+        shapes = [
+            shape
+            for kind in _contents(value, _VALUE_TYPE)
+            for tensor in _contents(kind, _TYPE_TENSOR)
+            for shape in _contents(tensor, _TENSOR_SHAPE)
+        ]
+        found[bytes(name).decode()] = tuple(_size(d) for shape in shapes for d in _contents(shape, _SHAPE_SIZE))
+    return found
+
+
+def signature(model: bytes) -> tuple[Sizes, Sizes]:
+    """Inputs and outputs of the model; inputs that have a value in the model are none."""
+    [graph] = _contents(memoryview(model), _MODEL_GRAPH)
+    inputs, outputs = (_sizes(graph, role) for role in (_GRAPH_INPUT, _GRAPH_OUTPUT))
+    for tensor in _contents(graph, _GRAPH_INITIALIZER):
+        for name in _contents(tensor, _TENSOR_NAME):
+            inputs.pop(bytes(name).decode(), None)
+    return inputs, outputs
 
 
 class _Weights:

@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 import treadle
 import treadle.batch
+import treadle.recipes
 
 X, Y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
 CLASSES_WITHOUT_NAMES = {"Profile": treadle._profile.Profile}
-BATCH = {f"batch.{name}": getattr(treadle.batch, name) for name in treadle.batch.__all__}
+PARTS = {
+    f"{part.__name__.split('.')[-1]}.{name}": getattr(part, name)
+    for part in (treadle.batch, treadle.recipes)
+    for name in part.__all__
+}
 
 
 def public():
     """(name, object) of every public function and class, and of every public member of these classes."""
     names = {name: getattr(treadle, name) for name in treadle.__all__ if not name.startswith("_")}
-    for name, found in {**names, **CLASSES_WITHOUT_NAMES, **BATCH}.items():
+    for name, found in {**names, **CLASSES_WITHOUT_NAMES, **PARTS}.items():
         yield name, found
         if inspect.isclass(found):
             for key, member in inspect.getmembers(found):

@@ -170,6 +170,7 @@ def test_words_that_people_search_for_lead_to_headings_that_are_there():
         ("nan", "howto/troubleshooting.md"),
         ("int8 differences", "howto/coming-from-onnxruntime.md"),
         ("streaming", "howto/choose-a-stream.md"),
+        ("silero", "howto/recipes.md"),
         ("gpu", "faq.md"),
         ("raspberry pi", "faq.md"),
         ("memory", "memory.md"),

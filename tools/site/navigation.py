@@ -29,6 +29,7 @@ SECTIONS = {
                 "kubernetes",
                 "capacity",
                 "choose-a-stream",
+                "recipes",
                 "custom-operators",
             )
         ),

@@ -42,6 +42,9 @@ SEARCHED: dict[str, dict[str, str]] = {
     "howto/look-inside.md": {
         "": "debug, debugging, inner values, intermediate values, intermediate outputs, first nan, watch, trace",
     },
+    "howto/recipes.md": {
+        "": "silero, silero vad, vad, voice activity detection, gtcrn, noise, denoise, wake word, openwakeword, piper, tts",
+    },
     "howto/troubleshooting.md": {
         "": "troubleshooting, error, errors, error message, exception, crash, problem, does not work",
         "The model cannot be opened": "git lfs, git-lfs, external data, corrupt model, cannot load model",
