@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from ._compare_differences import Difference, Tolerance, difference, distances
+from ._compare_differences import Difference, Tolerance, are_equal, difference, distances
 
 Iterations = tuple[int, ...]  # the numbers of the iterations of the loops around a value, outermost first
 # When a value is made: positions of nodes, each followed by the number of the iteration.
@@ -128,7 +128,7 @@ class Rows:
         """One row for each of `iterations`."""
         assert self._whole is not None
         rows = self._whole[self._ran] if self._loops else self._whole[np.newaxis]
-        return rows.reshape(len(rows), -1)
+        return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
     @property
     def bytes(self) -> int:
@@ -162,6 +162,8 @@ def _stacked(
 ) -> Finding:
     if a.size == 0:
         return Finding(None, None, {})
+    if are_equal(a, b):
+        return Finding(None, None, dict.fromkeys(at, 0.0))
     away = distances(a, b)
     beyond = (away > tolerance.allowed(b)).any(axis=1)
     apart = dict(zip(at, away.max(axis=1).tolist(), strict=True))
