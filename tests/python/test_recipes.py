@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 DETECTOR = ROOT / "examples" / "vad" / "silero_vad.onnx"
 SHARED = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared")) / "models"
 PAGE = ROOT / "docs" / "howto" / "recipes.md"
-NAMES = ["silero-vad", "silero-vad-sequence", "silero-vad-4", "gtcrn", "openwakeword", "piper"]
+NAMES = ["silero-vad", "silero-vad-sequence", "silero-vad-4", "gtcrn", "openwakeword", "piper", "basic-pitch"]
 NOISE = (np.random.default_rng(1).standard_normal(20000) * 0.1).astype(np.float32)
 
 
@@ -132,7 +132,7 @@ DETECTORS = {"silero_vad", "silero_vad_16k_op15", "silero_vad_8k", "silero_vad_o
 def test_shared_models_are_known():
     paths = sorted(SHARED.glob("*/model.onnx"))
     found = {path.parent.name: recipe.name for path in paths if (recipe := recipes.match(path))}
-    assert len(paths) > 20 and found == dict.fromkeys(DETECTORS, "silero-vad")
+    assert len(paths) > 20 and found == dict.fromkeys(DETECTORS, "silero-vad") | {"basic_pitch": "basic-pitch"}
 
 
 def test_match_takes_models_in_every_form():
@@ -214,6 +214,20 @@ def test_openwakeword_without_its_shared_models(tmp_path):
     (tmp_path / "embedding_model.onnx").unlink()
     with pytest.raises(treadle.NoSuchFile, match="embedding_model.onnx is neither beside .* nor in the package"):
         recipes.open("openwakeword", word)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared models are not here")
+@pytest.mark.parametrize("length, frames", [(0, 0), (1000, 3), (60000, 234)])
+def test_basic_pitch(length, frames):
+    stream = recipes.open("basic-pitch", SHARED / "basic_pitch" / "model.onnx")
+    signal = np.resize(NOISE, length)
+    whole = [stream.push(signal), stream.flush()]
+    cut = [*(stream.push(signal[a : a + 7000]) for a in range(0, length, 7000)), stream.flush()]
+    for name, size in (("note", 88), ("onset", 88), ("contour", 264)):
+        expected, found = (np.concatenate([getattr(piece, name) for piece in pieces]) for pieces in (whole, cut))
+        assert expected.shape == (frames, size)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert stream.seconds(0) == 0 and stream.seconds(142) == stream.hop / stream.rate
 
 
 VOICE = """<ir_version: 8, opset_import: ["" : 17]>

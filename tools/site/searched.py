@@ -43,7 +43,7 @@ SEARCHED: dict[str, dict[str, str]] = {
         "": "debug, debugging, inner values, intermediate values, intermediate outputs, first nan, watch, trace",
     },
     "howto/recipes.md": {
-        "": "silero, silero vad, vad, voice activity detection, gtcrn, noise, denoise, wake word, openwakeword, piper, tts",
+        "": "silero, silero vad, vad, voice activity detection, gtcrn, noise, denoise, wake word, openwakeword, piper, tts, midi, pitch",
     },
     "howto/troubleshooting.md": {
         "": "troubleshooting, error, errors, error message, exception, crash, problem, does not work",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidArgument
 from .._ignored import suggestion
-from . import gtcrn, openwakeword, piper, silero_vad, silero_vad_4, silero_vad_sequence
+from . import basic_pitch, gtcrn, openwakeword, piper, silero_vad, silero_vad_4, silero_vad_sequence
 from ._audio import AudioStream
 from ._recipe import Recipe
 from ._signature import signature_of
@@ -30,7 +30,7 @@ __all__ = ["AudioStream", "Recipe", "get", "match", "names", "open"]
 
 _RECIPES: dict[str, Recipe] = {
     module.RECIPE.name: module.RECIPE
-    for module in (silero_vad, silero_vad_sequence, silero_vad_4, gtcrn, openwakeword, piper)
+    for module in (silero_vad, silero_vad_sequence, silero_vad_4, gtcrn, openwakeword, piper, basic_pitch)
 }
 
 

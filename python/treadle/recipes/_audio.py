@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .._stream import Stream
 
+Result = TypeVar("Result")  # of a push
 FULL_SCALE = np.float32(32768)  # of samples of 16 bits
 
 
@@ -29,7 +30,7 @@ def floats(samples: ArrayLike) -> NDArray[np.float32]:
     return given.astype(np.float32)
 
 
-class AudioStream(ABC):
+class AudioStream(ABC, Generic[Result]):
     """A model that takes the samples of one channel as they come.
 
     `rate`: samples per second; `hop`: samples per result, or per step of the model. One thread at a time uses a stream.
@@ -39,14 +40,14 @@ class AudioStream(ABC):
     hop: int
 
     @abstractmethod
-    def push(self, samples: ArrayLike) -> NDArray[np.float32]:
+    def push(self, samples: ArrayLike) -> Result:
         """Takes any number of samples, floats in [-1, 1) or int16 of shape [n]; returns the results that they complete.
 
         Without a whole hop there are 0 results. Raises InvalidArgument for samples of another shape or type.
         """
 
     @abstractmethod
-    def flush(self) -> NDArray[np.float32]:
+    def flush(self) -> Result:
         """Ends the signal: zeros fill up the samples that wait, and their results are returned. A new signal begins."""
 
     @abstractmethod
@@ -54,7 +55,7 @@ class AudioStream(ABC):
         """Begins a new signal; samples that wait are dropped."""
 
 
-class Windows(AudioStream):
+class Windows(AudioStream["NDArray[np.float32]"]):
     """The probability of speech in each window of `hop` samples, by a model that takes one window."""
 
     _stream: Stream

@@ -21,7 +21,7 @@ _WINDOW, _HOP = 512, 256
 _CACHES = {"conv_cache": (2, 1, 16, 16, 33), "tra_cache": (2, 3, 1, 1, 16), "inter_cache": (2, 1, 33, 16)}
 
 
-class Denoiser(AudioStream):
+class Denoiser(AudioStream["NDArray[np.float32]"]):
     """Speech without noise, at 16 kHz. The signal goes through a Fourier transform in windows of 512 samples, 256 apart.
 
     A sample comes out once the two windows that cover it are complete: at least 256 samples later.

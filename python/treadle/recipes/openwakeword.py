@@ -25,7 +25,7 @@ _UNSURE = 5  # scores at the beginning that are 0, since little has been heard
 _FOLDERS = ("openwakeword/resources/models", "livekit/wakeword/resources")
 
 
-class WakeWord(AudioStream):
+class WakeWord(AudioStream["NDArray[np.float32]"]):
     """The scores of a wake word, 12.5 times a second: for each 1280 samples at 16 kHz.
 
     `classes`: how many scores there are each time. The first five are 0, as in openWakeWord.
@@ -48,7 +48,7 @@ class WakeWord(AudioStream):
         frames, classes = word_input.shape[1], word_output.shape[1]
         if not isinstance(frames, int) or not isinstance(classes, int):
             raise InvalidArgument(
-                f"the model of a wake word says how many features it takes and how many scores it gives, found "
+                "the model of a wake word declares how many features it takes and how many scores it gives, found "
                 f"{word_input} and {word_output}"
             )
         self.classes = classes
@@ -128,7 +128,8 @@ def _make(path: pathlib.Path | None, options: SessionOptions | None, word: str =
     return WakeWord(spectra, speech, last)
 
 
-_NETWORKS = (frozenset({"Flatten", "Gemm"}), frozenset({"LSTM"}))
+# Operators of the models of words, and how many features they take: None is any number.
+_NETWORKS = ((frozenset({"Flatten", "Gemm"}), None), (frozenset({"LSTM"}), 16))
 
 RECIPE: Recipe = Recipe(
     name="openwakeword",
@@ -140,7 +141,8 @@ RECIPE: Recipe = Recipe(
     package="openwakeword==0.4.0",
     files=("openwakeword/resources/models/hey_jarvis_v0.1.onnx",),
     fingerprints=tuple(
-        Fingerprint({ANY_NAME: (None, None, _FEATURES)}, {ANY_NAME: (None, None)}, operators) for operators in _NETWORKS
+        Fingerprint({ANY_NAME: (None, frames, _FEATURES)}, {ANY_NAME: (None, None)}, operators)
+        for operators, frames in _NETWORKS
     ),
     make=_make,
 )

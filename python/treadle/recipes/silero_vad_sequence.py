@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CONTEXT = 64
 
 
-class SileroVadSequence(AudioStream):
+class SileroVadSequence(AudioStream["NDArray[np.float32]"]):
     """The probability of speech in each window of 512 samples at 16 kHz; all windows of a push are one run."""
 
     rate = 16000
