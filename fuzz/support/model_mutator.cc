@@ -4,10 +4,10 @@
 #include <cstring>
 #include <functional>
 
-#include "fuzz/support/clone.h"
 #include "fuzz/support/node_maker.h"
 #include "ir/text.h"
 #include "op/registry.h"
+#include "wire/clone.h"
 #include "wire/parse.h"
 #include "wire/serialize.h"
 
@@ -63,7 +63,7 @@ class Pool {
   void add(const T& value) {
     if constexpr (std::is_same_v<T, std::string_view>) {
       if (!value.empty()) texts_.push_back(value);
-    } else if constexpr (detail::HasFields<T>) {
+    } else if constexpr (wire::HasFields<T>) {
       messages_[&kId<T>].push_back(&value);
       T::fields(value, *this);
     }
@@ -98,7 +98,7 @@ class Offers {
   }
 
   template <class Message>
-    requires detail::HasFields<Message>
+    requires wire::HasFields<Message>
   void visit(Message& message) {
     offer_whole(message);
     Message::fields(message, *this);
@@ -247,9 +247,9 @@ class Offers {
     } else if constexpr (std::is_same_v<T, TensorProto>) {
       if (random_.one_in(2)) return maker_.tensor(static_cast<ElementType>(1 + random_.below(28)));
     }
-    if constexpr (detail::HasFields<T>) {
+    if constexpr (wire::HasFields<T>) {
       const T* other = pool_.pick<T>(random_);
-      return other && !random_.one_in(10) ? clone(*other, storage_.arena()) : T();
+      return other && !random_.one_in(10) ? wire::clone(*other, storage_.arena()) : T();
     }
   }
   template <class T>

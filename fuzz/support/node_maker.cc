@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "fuzz/support/clone.h"
 #include "model/packing.h"
 #include "op/registry.h"
+#include "wire/clone.h"
 
 namespace treadle::fuzz {
 
@@ -235,7 +235,7 @@ wire::AttributeProto NodeMaker::attribute(const AttributeDef& def, const Scope& 
 }
 
 wire::GraphProto NodeMaker::body(const Scope& scope) {
-  if (!scope.graphs.empty() && random_.one_in(2)) return clone(*random_.pick(scope.graphs), storage_.arena());
+  if (!scope.graphs.empty() && random_.one_in(2)) return wire::clone(*random_.pick(scope.graphs), storage_.arena());
   wire::GraphProto graph;
   graph.name = "b";
   for (size_t i = random_.below(4); i > 0; --i) {

@@ -1,21 +1,24 @@
 #pragma once
-// A copy of a message that shares no list with it, fields that its struct does not name left out. Texts stay views into
-// what they were.
+// A deep copy of a message: it shares no list and no nested message with the original. Texts, and the values in `Runs`,
+// stay views into the bytes that the original points to.
 
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "base/arena.h"
 #include "wire/onnx.h"
 
-namespace treadle::fuzz {
+namespace treadle::wire {
 
+template <class T>
+concept HasFields = requires(T& m) { m.unknown; };
+
+// The copy's lists and nested messages lie in `arena`.
 template <class Message>
 Message clone(const Message& from, Arena& arena);
 
 namespace detail {
-
-template <class T>
-concept HasFields = requires(T& m) { m.unknown; };
 
 template <class T>
 T copy(const T& from, Arena& arena) {
@@ -34,8 +37,8 @@ T* copy(T* const& from, Arena& arena) {
   return from ? arena.make<T>(copy(*from, arena)) : nullptr;
 }
 template <class T>
-wire::List<T> copy(const wire::List<T>& from, Arena& arena) {
-  wire::List<T> to;
+List<T> copy(const List<T>& from, Arena& arena) {
+  List<T> to;
   to.reserve(arena, from.size());
   for (const T& element : from) to.add(arena, copy(element, arena));
   return to;
@@ -55,7 +58,8 @@ Message clone(const Message& from, Arena& arena) {
     member = detail::copy(*static_cast<const Member*>(members[next++]), arena);
   };
   Message::fields(to, fill);
+  from.unknown.for_each([&](std::string_view field) { to.unknown.add(arena, field); });
   return to;
 }
 
-}  // namespace treadle::fuzz
+}  // namespace treadle::wire
