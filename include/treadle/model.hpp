@@ -2,6 +2,11 @@
 // (treadle.hpp).
 #pragma once
 
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "treadle/value.hpp"
 
 namespace treadle {
@@ -87,6 +92,21 @@ inline std::string infer_model(const ModelFile& model, unsigned flags = 0) {
 // The graph as a readable tree of bodies, with the types of all values.
 inline std::string model_tree(const ModelFile& model, unsigned flags = 0) {
   return detail::take_text([&](char** text) { return model.given_to(treadle_model_tree, flags, text); });
+}
+
+// The smallest model found for which `fails(bytes, so_far)` returns TREADLE_FAILS; as in treadle_model_reduce. Exceptions
+// of `fails` must not leave it.
+inline std::string reduce_model(
+    const ModelFile& model,
+    const std::function<treadle_verdict(std::string_view bytes, const treadle_reduction& so_far)>& fails,
+    size_t attempts = 1000, size_t jobs = 1) {
+  using Fails = std::function<treadle_verdict(std::string_view, const treadle_reduction&)>;
+  const auto call = [](void* context, const void* bytes, size_t size, const treadle_reduction* so_far) {
+    return (*static_cast<const Fails*>(context))({static_cast<const char*>(bytes), size}, *so_far);
+  };
+  return detail::take_bytes([&](char** reduced, size_t* size) {
+    return model.given_to(treadle_model_reduce, +call, const_cast<Fails*>(&fails), attempts, jobs, reduced, size);
+  });
 }
 
 // Whether the bytes are a model's text, and not a serialised model.

@@ -642,6 +642,28 @@ TREADLE_API treadle_status* treadle_model_node(const char* path, const void* byt
                                                size_t count, const char* node, char** model, size_t* model_size,
                                                char** json);
 
+typedef enum treadle_verdict { TREADLE_PASSES = 0, TREADLE_FAILS = 1, TREADLE_STOP = 2 } treadle_verdict;
+/* How far treadle_model_reduce is: the smallest model so far. Later versions add members at the end. */
+typedef struct treadle_reduction {
+  const char* step;    /* what is taken out of the model at hand: "nodes"; empty for the model as given */
+  size_t attempts;     /* calls of `fails`, this one included */
+  size_t nodes;        /* in all graphs and functions */
+  size_t bodies;       /* branches, bodies of loops, and functions */
+  size_t bytes;        /* of the serialised model */
+  size_t data_tensors; /* tensors whose contents lie in files of the model's folder */
+} treadle_reduction;
+/* The smallest model found that fails as well: the search takes out outputs, nodes, functions, branches, bodies,
+ * states, iterations, sizes and contents of tensors. `fails` says whether a model fails, or ends the search. It is
+ * called with the model as given first, and then with candidates, some of which do not load; from `jobs` threads at
+ * once, but never more than about `attempts` times. The result does not depend on `jobs`. A model that passes as given
+ * comes back as it is. `path` or `bytes`: a model, binary or text; candidates are binary. */
+TREADLE_API treadle_status* treadle_model_reduce(const char* path, const void* bytes, size_t size,
+                                                 treadle_verdict (*fails)(void* context, const void* candidate,
+                                                                          size_t candidate_size,
+                                                                          const treadle_reduction* so_far),
+                                                 void* context, size_t attempts, size_t jobs, char** reduced,
+                                                 size_t* reduced_size);
+
 /* ---- Models as ONNX text, which is accepted wherever a model is read. */
 
 typedef enum treadle_part { TREADLE_MODEL = 0, TREADLE_GRAPH = 1, TREADLE_FUNCTION = 2, TREADLE_NODE = 3 } treadle_part;

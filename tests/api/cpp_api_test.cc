@@ -256,6 +256,26 @@ TEST(CppApi, PoolsRunStreamsTogether) {
   EXPECT_THROW(pool.flush(7), treadle::Error);
 }
 
+TEST(CppApi, ReducesModels) {
+  const treadle::ModelFile model = treadle::ModelFile::bytes(doubling());
+  size_t calls = 0;
+  treadle_reduction last = {};
+  const std::string small = treadle::reduce_model(model, [&](std::string_view bytes, const treadle_reduction& so_far) {
+    EXPECT_EQ(so_far.attempts, ++calls);
+    EXPECT_EQ(so_far.step[0] == 0, calls == 1);
+    last = so_far;
+    return bytes.find("Add") != std::string_view::npos ? TREADLE_FAILS : TREADLE_PASSES;
+  });
+  EXPECT_EQ(last.nodes, 1u);
+  EXPECT_NE(small.find("Add"), std::string::npos);
+  EXPECT_LE(small.size(), doubling().size());
+  const auto passes = [](std::string_view, const treadle_reduction&) { return TREADLE_PASSES; };
+  EXPECT_EQ(treadle::reduce_model(model, passes), doubling()) << "it passes as it is";
+  const auto stops = [](std::string_view, const treadle_reduction&) { return TREADLE_STOP; };
+  EXPECT_EQ(treadle::reduce_model(model, stops), doubling());
+  EXPECT_THROW(treadle::reduce_model(treadle::ModelFile::bytes("no model"), passes), treadle::Error);
+}
+
 TEST(CppApi, ChecksInfersAndShowsModels) {
   const treadle::ModelFile model = treadle::ModelFile::bytes(doubling());
   const treadle::Report report = treadle::check_model(model, TREADLE_CHECK_FULL | TREADLE_CHECK_RUNS);
