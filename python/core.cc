@@ -117,6 +117,30 @@ py::Object node_model(PyObject* path, PyObject* bytes, PyObject* feed, PyObject*
   return py::tuple(take_bytes(model, size), take_text(json));
 }
 
+// What `fails(bytes, attempts)` says of a candidate; an exception ends the search, and stays pending.
+treadle_verdict verdict_of(void* fails, const void* candidate, size_t size, const treadle_reduction* so_far) {
+  const py::Locked locked;
+  const py::Object bytes =
+      py::Object::take(PyBytes_FromStringAndSize(static_cast<const char*>(candidate), static_cast<Py_ssize_t>(size)));
+  if (!bytes) return TREADLE_STOP;
+  const py::Object answer = py::Object::take(PyObject_CallFunction(static_cast<PyObject*>(fails), "On", bytes.get(),
+                                                                   static_cast<Py_ssize_t>(so_far->attempts)));
+  const int fails_as_well = answer ? PyObject_IsTrue(answer.get()) : -1;
+  if (fails_as_well < 0) return TREADLE_STOP;
+  return fails_as_well ? TREADLE_FAILS : TREADLE_PASSES;
+}
+
+py::Object reduce_model(PyObject* path, PyObject* bytes, PyObject* fails, size_t attempts) {
+  const Source source(path, bytes);
+  char* reduced = nullptr;
+  size_t size = 0;
+  call_engine([&] {
+    return treadle_model_reduce(source.path(), source.data(), source.size(), verdict_of, fails, attempts, 1, &reduced,
+                                &size);
+  });
+  return take_bytes(reduced, size);
+}
+
 // A part of a model: the number of a treadle_part.
 py::Object parse_text(int part, PyObject* text) {
   const std::string_view source = py::bytes(text);
@@ -179,6 +203,7 @@ void define_module(PyObject* module) {
        py::function<expose_model>("expose_model", "path, bytes, feed, wanted",
                                   "A model that hands inner values out, and JSON about them"),
        py::function<node_model>("node_model", "path, bytes, feed, node", "A model of one node, and its inputs as JSON"),
+       py::function<reduce_model>("reduce_model", "path, bytes, fails, attempts"),
        py::function<parse_text>("parse_text", "part, text"),
        py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
        py::function<open_operator_library>("open_operator_library", "path"),

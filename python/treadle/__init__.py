@@ -69,6 +69,7 @@ from ._options import (
     set_global_thread_pool_sizes,
 )
 from ._pool import StreamPool
+from ._reduce import reduce
 from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
@@ -171,7 +172,7 @@ def as_onnxruntime() -> ModuleType:
     """
     from . import _alias
 
-    own = ("Comparison", "as_onnxruntime", "check", "compare", "infer_shapes", "op")
+    own = ("Comparison", "as_onnxruntime", "check", "compare", "infer_shapes", "op", "reduce")
     return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 
 
@@ -247,6 +248,7 @@ __all__ = [
     "parse_node",
     "preload_dlls",
     "print_debug_info",
+    "reduce",
     "register_execution_provider_library",
     "set_default_logger_callback",
     "set_default_logger_severity",
