@@ -21,6 +21,7 @@ SECTIONS = {
                 "tuning",
                 "look-inside",
                 "troubleshooting",
+                "small-model",
                 "deployment",
                 "cluster",
                 "serving",
