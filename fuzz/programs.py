@@ -20,6 +20,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
@@ -33,7 +34,6 @@ import streamed as streams
 from random_programs.blocks import OPSETS
 from random_programs.evaluator import NoAnswer, evaluate
 from random_programs.generator import make_program
-from random_programs.shrinker import shrink
 
 TIERS = {
     "reference": {"tier": "reference"},
@@ -248,16 +248,33 @@ def check(runner: Runner, seed: int, opset: int, size: int = 1) -> Verdict:
     return runner.run(*make_program(seed, opset, size))
 
 
+def feeds_of(model: onnx.ModelProto, feeds: list[dict]) -> list[dict]:
+    """Those for the inputs that the model has."""
+    return [{info.name: feed[info.name] for info in model.graph.input} for feed in feeds]
+
+
+def shrink(model: onnx.ModelProto, feeds: list[dict], wrong: Callable[[onnx.ModelProto, list[dict]], bool]):
+    """The smallest model found that is still wrong on what it has of the inputs, and valid if the model is."""
+
+    def is_valid(candidate: onnx.ModelProto, some: list[dict]) -> bool:
+        return attempt(lambda: evaluate(candidate, some[0]))[1] == ""
+
+    def fails(data: bytes) -> bool:
+        candidate = onnx.load_model_from_string(data)
+        if any(info.name not in feeds[0] for info in candidate.graph.input):
+            return False
+        some = feeds_of(candidate, feeds)
+        return is_valid(candidate, some) == valid and wrong(candidate, some)
+
+    valid = is_valid(model, feeds)
+    return onnx.load_model_from_string(treadle.reduce(model.SerializeToString(), fails))
+
+
 def keep(runner: Runner, folder: pathlib.Path, model: onnx.ModelProto, feeds: list[dict], smaller: bool) -> None:
     """Writes a program as a folder of the backend tests' layout without expected outputs."""
     if smaller:
-        valid = attempt(lambda: evaluate(model, feeds[0]))[1] == ""
-
-        def wrong(candidate: onnx.ModelProto) -> bool:
-            still_valid = attempt(lambda: evaluate(candidate, feeds[0]))[1] == ""
-            return still_valid == valid and runner.run(candidate, feeds).wrong
-
-        model = shrink(model, feeds, wrong)
+        model = shrink(model, feeds, lambda candidate, some: runner.run(candidate, some).wrong)
+        feeds = feeds_of(model, feeds)
     place = folder / "test_data_set_0"
     place.mkdir(parents=True, exist_ok=True)
     onnx.save(model, folder / "model.onnx")

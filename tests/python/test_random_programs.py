@@ -88,8 +88,11 @@ def test_shrinking_keeps_the_failure():
     last = model.graph.output[-1].name
     holds = next(node.op_type for node in model.graph.node if last in node.output)
 
-    def wrong(candidate):
+    def wrong(candidate, some):
+        assert [info.name for info in candidate.graph.input] == list(some[0])
         return any(node.op_type == holds for graph in programs.subgraphs(candidate.graph) for node in graph.node)
 
     smaller = programs.shrink(model, feeds, wrong)
-    assert wrong(smaller) and smaller.ByteSize() < model.ByteSize()
+    assert wrong(smaller, programs.feeds_of(smaller, feeds))
+    assert sum(len(graph.node) for graph in programs.subgraphs(smaller.graph)) == 1
+    programs.evaluate(smaller, programs.feeds_of(smaller, feeds)[0])
