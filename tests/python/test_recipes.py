@@ -3,10 +3,12 @@
 tests/packages/test_recipes.py compares each recipe with the package that brings its model.
 """
 
+import inspect
 import json
 import os
 import pathlib
 import re
+import typing
 
 import numpy as np
 import onnx
@@ -86,6 +88,20 @@ def test_names_and_records():
     for name in NAMES:
         recipe = recipes.get(name)
         assert recipe.name == name and recipe.package and recipe.files and recipe.fingerprints
+
+
+def test_overloads_of_open_are_the_recipes():
+    found = {}
+    for one in typing.get_overloads(recipes.open):
+        name = re.fullmatch(r"Literal\['(.*)'\]", one.__annotations__["name"].replace('"', "'"))[1]
+        settings = {p.name: p.default for p in inspect.signature(one).parameters.values()}
+        found[name] = one.__annotations__["return"], settings
+    assert list(found) == NAMES
+    for name, (result, settings) in found.items():
+        make = recipes.get(name).make
+        wanted = {p.name: p.default for p in list(inspect.signature(make).parameters.values())[2:]}
+        assert {key: settings[key] for key in list(settings)[3:]} == wanted
+        assert result == make.__annotations__["return"] and result in recipes.__all__
 
 
 def test_unknown_names_and_settings():

@@ -12,7 +12,7 @@ The module needs numpy alone. No model comes with treadle (docs/howto/recipes.md
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from .._errors import InvalidArgument
 from .._ignored import suggestion
@@ -20,13 +20,37 @@ from . import basic_pitch, gtcrn, openwakeword, piper, silero_vad, silero_vad_4,
 from ._audio import AudioStream
 from ._recipe import Recipe
 from ._signature import signature_of
+from .basic_pitch import BasicPitch, Notes
+from .gtcrn import Denoiser
+from .openwakeword import WakeWord
+from .piper import Voice
+from .silero_vad import SileroVad
+from .silero_vad_4 import SileroVad4
+from .silero_vad_sequence import SileroVadSequence
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .._options import SessionOptions
     from .._session import InferenceSession
     from .._types import PathOrBytes, Serializable
 
-__all__ = ["AudioStream", "Recipe", "get", "match", "names", "open"]
+__all__ = [
+    "AudioStream",
+    "BasicPitch",
+    "Denoiser",
+    "Notes",
+    "Recipe",
+    "SileroVad",
+    "SileroVad4",
+    "SileroVadSequence",
+    "Voice",
+    "WakeWord",
+    "get",
+    "match",
+    "names",
+    "open",
+]
 
 _RECIPES: dict[str, Recipe] = {
     module.RECIPE.name: module.RECIPE
@@ -47,18 +71,48 @@ def get(name: str) -> Recipe:
     return _RECIPES[name]
 
 
+Path: TypeAlias = str | os.PathLike[str]
+Options: TypeAlias = "SessionOptions | None"
+
+
+@overload
 def open(
-    name: str,
-    path: str | os.PathLike[str] | None = None,
+    name: Literal["silero-vad"], path: Path | None = None, *, sess_options: Options = None, rate: int = 16000
+) -> SileroVad: ...
+@overload
+def open(
+    name: Literal["silero-vad-sequence"], path: Path | None = None, *, sess_options: Options = None
+) -> SileroVadSequence: ...
+@overload
+def open(
+    name: Literal["silero-vad-4"],
+    path: Path | None = None,
     *,
-    sess_options: SessionOptions | None = None,
-    **settings: Any,
-) -> Any:
+    sess_options: Options = None,
+    rate: int = 16000,
+    hop: int | None = None,
+) -> SileroVad4: ...
+@overload
+def open(
+    name: Literal["gtcrn"], path: Path | None = None, *, sess_options: Options = None, window: ArrayLike | None = None
+) -> Denoiser: ...
+@overload
+def open(
+    name: Literal["openwakeword"], path: Path | None = None, *, sess_options: Options = None, word: str = "hey_jarvis"
+) -> WakeWord: ...
+@overload
+def open(
+    name: Literal["piper"], path: Path | None = None, *, sess_options: Options = None, config: Path | None = None
+) -> Voice: ...
+@overload
+def open(name: Literal["basic-pitch"], path: Path | None = None, *, sess_options: Options = None) -> BasicPitch: ...
+def open(name: str, path: Path | None = None, *, sess_options: Options = None, **settings: Any) -> Any:
     """The model of a recipe, ready to take a signal: an `AudioStream`, or for "piper" a voice with `run`.
 
     `path`: the model's file; None takes it from the package that the recipe names, which need not be importable, but
     installed. `sess_options`: of the session that is made. `settings`: what the recipe has besides, as `rate=8000` of
-    "silero-vad" or `word="alexa"` of "openwakeword" (docs/howto/recipes.md lists them).
+    "silero-vad" or `word="alexa"` of "openwakeword" (docs/howto/recipes.md lists them). `get(name).open(...)` is the same for
+    a name that only the running program knows, whose result has no type.
 
     Raises InvalidArgument for a name that no recipe has, for a setting that the recipe has not, and for a model that is
     none of the recipe's; NoSuchFile where the package is not installed, with what to install; and what

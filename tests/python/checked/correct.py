@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import treadle
 import treadle.batch
+import treadle.recipes
 from numpy.typing import NDArray
 
+DETECTOR = pathlib.Path(__file__).parents[3] / "examples" / "vad" / "silero_vad.onnx"
 MODEL = """<ir_version: 10, opset_import: ["" : 17]>
 g (float[n,3] x, float[3] h) => (float[n,3] y, float[3] hN) {
   y = Add(x, h)
@@ -106,6 +108,13 @@ def tables(model: bytes, h: NDArray[np.float32]) -> None:
     print(sorted(table), predict.session.get_inputs()[0].name, predict.why_single.upper(), predict.keep[0], function)
 
 
+def known_models(detector: str, samples: NDArray[np.int16]) -> None:
+    stream = treadle.recipes.open("silero-vad", detector, rate=8000)
+    print(stream.push(samples).max(), stream.flush().dtype, stream.hop + 1, treadle.recipes.names()[0].upper())
+    recipe: treadle.recipes.Recipe | None = treadle.recipes.match(detector)
+    print(recipe.title.upper() if recipe else "", treadle.recipes.get("piper").settings)
+
+
 def main(folder: str | os.PathLike[str]) -> None:
     model = treadle.parse_model(MODEL)
     path = pathlib.Path(folder) / "model.onnx"
@@ -117,6 +126,7 @@ def main(folder: str | os.PathLike[str]) -> None:
     reports(session, model, {"x": x, "h": h})
     streams(treadle.InferenceSession(model), x)
     tables(model, h)
+    known_models(str(DETECTOR), np.zeros(1000, np.int16))
     ort = treadle.as_onnxruntime()
     print(ort.__name__, file=sys.stderr)
 

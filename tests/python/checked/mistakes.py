@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import treadle
 import treadle.batch
+import treadle.recipes
 
 X = np.ones((2, 3), np.float32)
 
@@ -92,6 +93,13 @@ treadle.batch.Predictor("model.onnx", time=["x"])  # arg-type, reportArgumentTyp
 treadle.batch.arrow("model.onnx", thread=1)  # call-arg, reportCallIssue
 predict([X])  # arg-type, reportArgumentType
 predict({"x": X}).y  # attr-defined, reportAttributeAccessIssue
+
+# --- recipes
+
+treadle.recipes.open("silero-vad", rates=8000)  # call-overload, reportCallIssue
+treadle.recipes.open("silero_vad")  # call-overload, reportArgumentType
+treadle.recipes.open("piper").push(X)  # attr-defined, reportAttributeAccessIssue
+treadle.recipes.match("model.onnx").name  # union-attr, reportOptionalMemberAccess
 
 # --- values
 
