@@ -46,7 +46,7 @@ report::TraceOptions options_of(const treadle_trace_options* options) {
                                                                       std::span<const int64_t> iterations,
                                                                       const AnyValue& value) -> Status {
     const treadle_value handle{value};
-    const treadle_seen one{series.name.c_str(), iterations.data(), iterations.size(), &handle};
+    const treadle_seen one{series.name().c_str(), iterations.data(), iterations.size(), &handle};
     if (seen(context, &one)) return error(Code::kCancelled, "the run was cancelled");
     return {};
   };
@@ -140,7 +140,7 @@ size_t treadle_trace_count(const treadle_trace* trace) {
 
 const char* treadle_trace_name(const treadle_trace* trace, size_t value) {
   const report::ValueSeries* const series = series_of(trace, value);
-  return series ? series->name.c_str() : nullptr;
+  return series ? series->name().c_str() : nullptr;
 }
 
 const char* treadle_trace_missing(const treadle_trace* trace, size_t value) {

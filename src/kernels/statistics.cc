@@ -41,6 +41,20 @@ ElementType part_of(ElementType type) {
   return type == ElementType::kComplex128 ? ElementType::kDouble : type;
 }
 
+// Fewer than a converter is worth making for.
+constexpr int64_t kFew = 8;
+
+bool is_common_integer(ElementType type) {
+  return type == ElementType::kInt64 || type == ElementType::kInt32 || type == ElementType::kBool ||
+         type == ElementType::kUint8;
+}
+
+double integer_at(ElementType type, const std::byte* x, int64_t i) {
+  if (type == ElementType::kInt64) return static_cast<double>(reinterpret_cast<const int64_t*>(x)[i]);
+  if (type == ElementType::kInt32) return reinterpret_cast<const int32_t*>(x)[i];
+  return static_cast<double>(std::to_integer<int>(x[i]));
+}
+
 Statistics of_part(ElementType type, const std::byte* x, int64_t count) {
   const Isa isa = preferred_isa();
   const double normal = least_normal(type);
@@ -50,6 +64,11 @@ Statistics of_part(ElementType type, const std::byte* x, int64_t count) {
   }
   const auto run = TREADLE_OF_ISA(isa, statistics_of_doubles);
   if (type == ElementType::kDouble) return run(reinterpret_cast<const double*>(x), count, normal);
+  if (count <= kFew && is_common_integer(type)) {
+    double few[kFew];
+    for (int64_t i = 0; i < count; ++i) few[i] = integer_at(type, x, i);
+    return run(few, count, normal);
+  }
   const TileConverter converter = make_converter(type, ElementType::kDouble);
   const auto tile = static_cast<int64_t>(kTile);
   const auto width = static_cast<int64_t>(byte_width(type));
@@ -98,6 +117,8 @@ double least_normal(ElementType type) {
 Statistics statistics_of(ElementType type, const void* x, int64_t count) {
   const ElementType part = part_of(type);
   if (part != type) count *= 2;
+  constexpr int64_t kAtOnce = 4096;
+  if (count <= kAtOnce) return of_part(part, static_cast<const std::byte*>(x), count);
   Statistics all;
   const auto width = static_cast<int64_t>(byte_width(part));
   in_pieces(count, kByteNs * static_cast<double>(width), [&](int64_t begin, int64_t end) {

@@ -35,4 +35,23 @@ double least_normal(ElementType type);
 // integer of 64 bits counts as the nearest double.
 Statistics statistics_of(ElementType type, const void* x, int64_t count);
 
+// Of one element; inlined, since bodies of loops have many of these.
+inline Statistics statistics_of(float x) {
+  Statistics s;
+  s.count = 1;
+  const auto number = static_cast<double>(x);
+  if (number - number == 0) {
+    s.low = s.high = s.sum = number;
+    s.squares = number * number;
+    s.zero = x == 0;
+    s.denormal = x != 0 && x < std::numeric_limits<float>::min() && x > -std::numeric_limits<float>::min();
+  } else if (number == number) {
+    s.low = s.high = number;
+    s.infinite = 1;
+  } else {
+    s.nan = 1;
+  }
+  return s;
+}
+
 }  // namespace treadle::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/convert.h"
+#include "plan/planner.h"
 
 namespace treadle::report {
 
@@ -46,6 +47,24 @@ bool is_elementwise(const plan::Program& program, uint32_t pc) {
   return node && node->op->elementwise;
 }
 
+// The elements of a slot in the sizes of the value `v` of a node, which may be a reshaped one.
+Watcher::Elements elements_as(const Watcher& watcher, uint32_t slot, const ir::Value* v) {
+  Watcher::Elements elements = watcher.elements_of(slot);
+  if (elements.data && v && plan::is_fixed(v->type)) elements.dims = known_dims(v->type.shape);
+  return elements;
+}
+
+// Operand `i` of the node that an instruction runs, or null.
+const ir::Value* operand_of(const Watcher& watcher, uint32_t pc, size_t i) {
+  const ir::Node* const node = watcher.program().node_of[pc];
+  return node && watcher.reads(pc).size() == node->inputs.size() ? node->inputs[i] : nullptr;
+}
+
+const ir::Value* result_of(const Watcher& watcher, uint32_t pc, uint32_t output) {
+  const ir::Node* const node = watcher.program().node_of[pc];
+  return node && output < node->outputs.size() ? node->outputs[output] : nullptr;
+}
+
 bool is_where(const plan::Program& program, uint32_t pc) {
   const ir::Node* const node = program.node_of[pc];
   return node && node->op->name == "Where" && node->op->domain.empty();
@@ -81,9 +100,12 @@ std::shared_ptr<const Cause> gone_on(const Cause& cause, uint32_t pc, int64_t it
 }  // namespace
 
 void Finder::want(const plan::Program& program, std::vector<bool>& slots) const {
-  std::fill(slots.begin(), slots.end(), true);
-  slots[plan::kNoSlot] = false;
-  static_cast<void>(program);
+  for (size_t s = 1; s < slots.size(); ++s) {
+    const Type& type = program.slots[s].type;
+    const bool is_integer =
+        type.is_tensor() && type.element != ElementType::kUndefined && kernels::least_normal(type.element) == 0;
+    slots[s] = slots[s] || !is_integer || sought_.in_integers();
+  }
 }
 
 void Finder::begin(Watcher& watcher) {
@@ -117,8 +139,7 @@ Status Finder::wrote(Watcher& watcher, const Write& write, uint32_t pc, bool) {
   return {};
 }
 
-Status Finder::before(Watcher& watcher, uint32_t pc) {
-  if (watcher.program().code[pc].code != plan::OpCode::kEnd) return {};
+void Finder::finish(Watcher& watcher) {
   for (const plan::Output& output : watcher.program().outputs) {
     Output& made = outputs_.emplace_back();
     if (output.slot == plan::kNoSlot) continue;
@@ -129,7 +150,6 @@ Status Finder::before(Watcher& watcher, uint32_t pc) {
     made.element = first_element(watcher, output.slot, value);
     if (made.element >= 0) made.dims = watcher.elements_of(output.slot).dims;
   }
-  return {};
 }
 
 void Finder::computed(Watcher& watcher, const Write& write, uint32_t pc) {
@@ -154,25 +174,25 @@ const Cause* Finder::cause_among(Watcher& watcher, const Write& write, uint32_t 
   if (is_elementwise(watcher.program(), pc)) {
     double value = 0;
     element = first_element(watcher, write.slot, value);
-    if (element >= 0) result = watcher.elements_of(write.slot);
+    if (element >= 0) result = elements_as(watcher, write.slot, result_of(watcher, pc, write.output));
   }
   // The operand's number from which that element was made, if it is still there.
-  const auto number_in = [&](uint32_t slot) -> std::optional<double> {
-    if (element < 0 || slot == plan::kNoSlot) return std::nullopt;
-    const Watcher::Elements from = watcher.elements_of(slot);
+  const std::span<const uint32_t> reads = watcher.reads(pc);
+  const auto number_in = [&](size_t i) -> std::optional<double> {
+    if (element < 0 || reads[i] == plan::kNoSlot) return std::nullopt;
+    const Watcher::Elements from = elements_as(watcher, reads[i], operand_of(watcher, pc, i));
     const int64_t at = from.data ? operand_element(result.dims, element, from.dims) : -1;
     if (at < 0 || at >= from.count) return std::nullopt;
     return number_at(from, at);
   };
-  const std::span<const uint32_t> reads = watcher.reads(pc);
   size_t unused = SIZE_MAX;  // the operand from which Where does not take the element
   if (is_where(watcher.program(), pc)) {
-    if (const auto condition = number_in(reads[0])) unused = *condition != 0 ? 2 : 1;
+    if (const auto condition = number_in(0)) unused = *condition != 0 ? 2 : 1;
   }
   for (size_t i = 0; i < reads.size(); ++i) {
     const Cause* const cause = reads[i] == plan::kNoSlot ? nullptr : watcher.seen(reads[i]).cause.get();
     if (!cause || i == unused || (best && best->making->number < cause->making->number)) continue;
-    const std::optional<double> number = number_in(reads[i]);
+    const std::optional<double> number = number_in(i);
     if (number && !sought_.is(*number, kernels::least_normal(watcher.elements_of(reads[i]).type))) continue;
     best = cause;
   }
@@ -188,8 +208,10 @@ Making Finder::making_of(Watcher& watcher, const Write& write, uint32_t pc) cons
   for (const uint32_t slot : watcher.reads(pc)) {
     Making::Operand& operand = making.inputs.emplace_back();
     operand.slot = slot;
-    if (slot != plan::kNoSlot) operand.seen = watcher.seen(slot);
+    if (slot == plan::kNoSlot) continue;
+    operand.seen = watcher.seen(slot);
     operand.seen.cause = nullptr;
+    if (operand.seen.statistics.count == 0) operand.seen.statistics = watcher.statistics_of(slot);
   }
   return making;
 }
@@ -198,11 +220,16 @@ std::shared_ptr<const Cause> Finder::made(Watcher& watcher, Making making) {
   making.number = makings_++;
   making.result = watcher.seen(making.slot).statistics;
   making.element = first_element(watcher, making.slot, making.value);
-  if (making.element >= 0) making.dims = watcher.elements_of(making.slot).dims;
+  if (making.element >= 0) {
+    const ir::Value* const result =
+        making.by == Making::By::kNode ? result_of(watcher, making.pc, making.output) : nullptr;
+    making.dims = elements_as(watcher, making.slot, result).dims;
+  }
   if (making.element >= 0 && making.by == Making::By::kNode && is_elementwise(watcher.program(), making.pc)) {
-    for (Making::Operand& operand : making.inputs) {
+    for (size_t i = 0; i < making.inputs.size(); ++i) {
+      Making::Operand& operand = making.inputs[i];
       if (operand.slot == plan::kNoSlot) continue;
-      const Watcher::Elements from = watcher.elements_of(operand.slot);
+      const Watcher::Elements from = elements_as(watcher, operand.slot, operand_of(watcher, making.pc, i));
       const int64_t at = from.data ? operand_element(making.dims, making.element, from.dims) : -1;
       if (at >= 0 && at < from.count) operand.number = number_at(from, at);
     }

@@ -70,7 +70,7 @@ class Finder final : public Listener {
   const std::vector<Output>& outputs() const { return outputs_; }
 
   void begin(Watcher& watcher) override;
-  Status before(Watcher& watcher, uint32_t pc) override;
+  void finish(Watcher& watcher) override;
   void want(const plan::Program& program, std::vector<bool>& slots) const override;
   Status wrote(Watcher& watcher, const run::Write& write, uint32_t pc, bool is_value) override;
 

@@ -1,6 +1,7 @@
 #include "report/findings.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "op/place.h"
 #include "plan/planner.h"
@@ -31,8 +32,12 @@ std::pair<std::string, std::string> named(const ir::Node& node) {
 
 class Namer {
  public:
-  Namer(const Watcher& watcher, const ir::Graph& model)
-      : watcher_(watcher), program_(watcher.program()), model_(model) {}
+  Namer(const Watcher& watcher, const ir::Graph& model, const Sought& sought)
+      : watcher_(watcher), program_(watcher.program()), model_(model), sought_(sought) {
+    for (const ir::Value* value : program_.graph->values()) {
+      if (value->origin != 0 && value->is_constant()) known_[value->origin] = &value->constant;
+    }
+  }
 
   // `value`: null leaves it without a name.
   void set_name(FoundValue& found, const ir::Value* value) const {
@@ -85,13 +90,56 @@ class Namer {
       const ir::Value* const output = making.output < node.outputs.size() ? node.outputs[making.output] : nullptr;
       set_name(found.result, output ? output : value_in(making.slot));
     } else {
-      set_name(found.result, value_in(making.slot));
+      const ir::Value* const value = value_in(making.slot);
+      set_name(found.result, value);
+      if (making.by == Making::By::kConstant) name_maker(value, found);
     }
     found.result.type = program_.slots[making.slot].type.to_string();
     found.has_element = making.element >= 0;
     if (found.has_element) found.element = index_of(making.element, making.dims);
     found.number = making.value;
     return found;
+  }
+
+  // Of a constant that nodes computed from constants before the run: the first of these nodes whose operands have
+  // nothing of what is sought. `constant`: null for one that a lowering has made of the model's; then it is taken for
+  // one that was made of the first that has what is sought.
+  void name_maker(const ir::Value* constant, FoundPlace& found) const {
+    const ir::Value* at = constant ? &session::value_of(model_, constant->origin) : first_sought();
+    while (at && at->producer) {
+      const ir::Node& node = *at->producer;
+      std::tie(found.node, found.op) = named(node);
+      found.inputs.clear();
+      const ir::Value* before = nullptr;
+      for (const ir::Value* input : node.inputs) {
+        const Tensor* const known = input ? known_of(*input) : nullptr;
+        if (!known || !kernels::has_statistics(known->type())) continue;
+        FoundValue operand;
+        operand.name = session::path_of(*input);
+        operand.label = std::string(input->name);
+        operand.type = input->type.to_string();
+        operand.statistics = kernels::statistics_of(known->type(), known->raw(), known->element_count());
+        if (!before && sought_.is_in(operand.statistics)) before = input;
+        found.inputs.push_back(std::move(operand));
+      }
+      if (!before) return;
+      at = before;
+    }
+    found.node.clear(), found.op.clear(), found.inputs.clear();
+    if (at) found.result.name = found.result.label = std::string(at->name);
+  }
+  const ir::Value* first_sought() const {
+    for (const ir::Value* value : model_.values()) {
+      const Tensor* const known = known_of(*value);
+      if (!known || !kernels::has_statistics(known->type())) continue;
+      if (sought_.is_in(kernels::statistics_of(known->type(), known->raw(), known->element_count()))) return value;
+    }
+    return nullptr;
+  }
+  const Tensor* known_of(const ir::Value& value) const {
+    if (value.is_constant()) return &value.constant;
+    const auto known = known_.find(value.origin);
+    return known == known_.end() ? nullptr : known->second;
   }
 
   FoundStep step(const Step& from) const {
@@ -111,16 +159,18 @@ class Namer {
   const Watcher& watcher_;
   const plan::Program& program_;
   const ir::Graph& model_;
+  const Sought& sought_;
+  std::unordered_map<uint32_t, const Tensor*> known_;  // before the run, by the origins of values
 };
 
 }  // namespace
 
-Findings findings_of(const Finder& finder, Watcher& watcher, const ir::Graph& model,
+Findings findings_of(const Finder& finder, Watcher& watcher, const session::ModelValues& model,
                      std::span<const std::string> outputs) {
   Findings made;
   made.sought = finder.sought().text();
   made.is_complete = watcher.is_complete();
-  const Namer namer(watcher, model);
+  const Namer namer(watcher, model.graph(), finder.sought());
   made.values = static_cast<int64_t>(watcher.program().values.size());
   made.instructions = watcher.instructions();
   const auto times_of = [&](const Making& making) {

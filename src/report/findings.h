@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/causes.h"
+#include "session/origins.h"
 
 namespace treadle::report {
 
@@ -27,7 +28,7 @@ struct FoundStep {
 // A place where what is sought was made of values without it.
 struct FoundPlace {
   enum class By : uint8_t { kNode, kInput, kConstant } by = By::kNode;
-  std::string node, op;
+  std::string node, op;  // of a constant: the node that made it of other constants, before the run; else empty
   std::vector<std::pair<std::string, int64_t>> iterations;  // loops around it and their iterations, outermost first
   std::vector<FoundValue> inputs;
   FoundValue result;
@@ -58,8 +59,8 @@ struct Findings {
   bool any() const { return !places.empty(); }
 };
 
-// `outputs`: the names of the outputs of the model. `model`: the graph whose values are numbered.
-Findings findings_of(const Finder& finder, Watcher& watcher, const ir::Graph& model,
+// `outputs`: the names of the outputs of the model.
+Findings findings_of(const Finder& finder, Watcher& watcher, const session::ModelValues& model,
                      std::span<const std::string> outputs);
 
 std::string to_text(const Findings& findings);

@@ -29,6 +29,7 @@ std::string title(const FoundPlace& place) {
     case FoundPlace::By::kInput:
       return fmt::format("input {}", place.result.name);
     case FoundPlace::By::kConstant:
+      if (!place.op.empty()) return fmt::format("{} {}, before the run: of constants", place.op, place.node);
       return place.result.name.empty() ? "a constant" : fmt::format("initializer or constant {}", place.result.name);
     case FoundPlace::By::kNode:
       break;
@@ -62,7 +63,7 @@ void add_place(std::string& out, const Findings& findings, size_t index) {
   const FoundPlace& place = findings.places[index];
   out += fmt::format("made at     {}\n", title(place));
   for (const FoundValue& input : place.inputs) out += fmt::format("            input   {}\n", operand_line(input));
-  out += fmt::format("            {}  {}", place.by == FoundPlace::By::kNode ? "output" : "value ", line(place.result));
+  out += fmt::format("            {}  {}", place.op.empty() ? "value " : "output", line(place.result));
   if (place.has_element && !place.element.empty()) {
     out += fmt::format(", the first at {}: {:.6g}", index_text(place.element), place.number);
   }

@@ -13,26 +13,6 @@ using run::Write;
 
 namespace {
 
-bool is_loop(const ir::Node* node) {
-  return node && (node->op->control == Control::kLoop || node->op->control == Control::kScan);
-}
-
-ValueSeries described(const ir::Value& value) {
-  ValueSeries series;
-  series.name = session::path_of(value);
-  if (value.producer) {
-    series.node = std::string(value.producer->name);
-    series.op = value.producer->op->name;
-  }
-  const ir::Region* around = value.is_constant() ? nullptr : value.owner;
-  for (; around && around->parent_node; around = around->parent_region()) {
-    if (is_loop(around->parent_node)) {
-      series.loops.insert(series.loops.begin(), std::string(around->parent_node->name));
-    }
-  }
-  return series;
-}
-
 size_t bytes_of_sample(const ValueSeries& series) {
   return sizeof(Statistics) + series.depth() * sizeof(int64_t);
 }
@@ -40,44 +20,45 @@ size_t bytes_of_sample(const ValueSeries& series) {
 // The values that hold the contents of each value of the model in a plan.
 class PlannedValues {
  public:
-  PlannedValues(const plan::Program& program, const plan::SameOrigins& same) {
-    for (const auto& held : program.values) slots_[held.first->origin].push_back(held);
+  using Held = std::pair<const ir::Value*, uint32_t>;
+
+  PlannedValues(const plan::Program& program, const plan::SameOrigins& same, size_t count)
+      : held_(program.values), first_(count + 2), known_(count + 1), replacement_(count + 1) {
+    std::sort(held_.begin(), held_.end(),
+              [](const Held& a, const Held& b) { return a.first->origin < b.first->origin; });
+    for (const Held& held : held_) ++first_[held.first->origin + 1];
+    for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     for (const ir::Value* value : program.graph->values()) {
       if (value->origin != 0 && value->is_constant()) known_[value->origin] = &value->constant;
     }
-    for (const auto& [from, to] : same) same_.emplace(from, to);
+    for (const auto& [from, to] : same) replacement_[from] = to;
   }
 
-  using Held = std::pair<const ir::Value*, uint32_t>;
   std::span<const Held> slots(uint32_t origin) const {
-    const auto found = slots_.find(origin);
-    return found == slots_.end() ? std::span<const Held>() : found->second;
+    return std::span(held_).subspan(first_[origin], first_[origin + 1] - first_[origin]);
   }
-  const Tensor* known(uint32_t origin) const {
-    const auto found = known_.find(origin);
-    return found == known_.end() ? nullptr : found->second;
-  }
+  const Tensor* known(uint32_t origin) const { return known_[origin]; }
   // The value that replaces this one; 0: none does.
-  uint32_t replacement(uint32_t origin) const {
-    const auto found = same_.find(origin);
-    return found == same_.end() ? 0 : found->second;
-  }
+  uint32_t replacement(uint32_t origin) const { return replacement_[origin]; }
 
  private:
-  std::unordered_map<uint32_t, std::vector<Held>> slots_;
-  std::unordered_map<uint32_t, const Tensor*> known_;
-  std::unordered_map<uint32_t, uint32_t> same_;
+  std::vector<Held> held_;     // by origin
+  std::vector<size_t> first_;  // by origin: its first among these
+  std::vector<const Tensor*> known_;
+  std::vector<uint32_t> replacement_;
 };
 
 }  // namespace
 
-SeriesRecorder::SeriesRecorder(const ir::Graph& model, const plan::Program& program, const plan::SameOrigins& same,
-                               std::span<const SeriesRequest> wanted, SeriesOptions options)
+SeriesRecorder::SeriesRecorder(const session::ModelValues& model, const plan::Program& program,
+                               const plan::SameOrigins& same, std::span<const SeriesRequest> wanted,
+                               SeriesOptions options)
     : program_(program), options_(std::move(options)), by_slot_(program.slots.size()) {
-  const PlannedValues planned(program, same);
+  const PlannedValues planned(program, same, model.graph().values().size());
+  series_.reserve(wanted.size());
   for (const auto& [origin, iterations] : wanted) {
     const auto index = static_cast<uint32_t>(series_.size());
-    series_.push_back(described(session::value_of(model, origin)));
+    series_.push_back({&session::value_of(model.graph(), origin), &model[origin], {}, {}, {}});
     choices_.push_back(iterations);
     uint32_t at = origin;
     for (uint32_t next = planned.replacement(at); next != 0 && planned.slots(at).empty() && !planned.known(at);) {
@@ -101,7 +82,7 @@ double SeriesRecorder::expected_bytes(bool& unknown) const {
   for (const ValueSeries& series : series_) {
     if (!series.missing.empty()) continue;
     double samples = 1;
-    for (const std::string& loop : series.loops) {
+    for (const std::string& loop : series.called->loops) {
       const auto found = iterations.find(loop);
       const int64_t count = found == iterations.end() ? -1 : found->second;
       unknown |= count < 0;
@@ -160,8 +141,10 @@ Status SeriesRecorder::wrote(Watcher& watcher, const Write& write, uint32_t pc, 
 }
 
 bool SeriesRecorder::is_chosen(size_t series, std::span<const int64_t> iterations) const {
-  if (!iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) return false;
-  return choices_[series].has(iterations);
+  if (options_.every > 1 && !iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) {
+    return false;
+  }
+  return choices_[series].levels() == 0 || choices_[series].has(iterations);
 }
 
 Status SeriesRecorder::sample(const Reader& reader, Watcher& watcher, uint32_t slot,
@@ -186,7 +169,9 @@ std::vector<ValueSeries> SeriesRecorder::take() {
 void SeriesRecorder::keep(ValueSeries& series, std::span<const int64_t> iterations, const Statistics& statistics) {
   bytes_ += bytes_of_sample(series);
   if (bytes_ > options_.memory && !iterations.empty()) keep_half();
-  if (!iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) return;
+  if (options_.every > 1 && !iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) {
+    return;
+  }
   series.iterations.insert(series.iterations.end(), iterations.begin(), iterations.end());
   series.samples.push_back(statistics);
 }

@@ -7,20 +7,21 @@
 #include "plan/specialize.h"
 #include "report/iteration_choice.h"
 #include "report/watcher.h"
+#include "session/origins.h"
 
 namespace treadle::report {
 
 // A value of the model.
 struct ValueSeries {
-  std::string name;                // its path (session/origins.h)
-  std::string node, op;            // that makes it; empty for inputs, initializers and inputs of bodies
-  std::vector<std::string> loops;  // around it, the outermost first
-  std::string missing;             // why nothing is seen of it; empty: something is
+  const ir::Value* value = nullptr;                     // in the model's graph
+  const session::ModelValues::Entry* called = nullptr;  // its path, and the loops around it
+  std::string missing;                                  // why nothing is seen of it; empty: something is
   // By sample, in the order of time; `iterations` has an entry for each loop. -1: the same in all iterations.
   std::vector<int64_t> iterations;
   std::vector<kernels::Statistics> samples;
 
-  size_t depth() const { return loops.size(); }
+  const std::string& name() const { return called->path; }
+  size_t depth() const { return called->loops.size(); }
 };
 
 struct SeriesRequest {
@@ -38,8 +39,8 @@ struct SeriesOptions {
 
 class SeriesRecorder final : public Listener {
  public:
-  // `model`: the graph whose values are numbered. `program`: a plan for it.
-  SeriesRecorder(const ir::Graph& model, const plan::Program& program, const plan::SameOrigins& same,
+  // `program`: a plan for the model.
+  SeriesRecorder(const session::ModelValues& model, const plan::Program& program, const plan::SameOrigins& same,
                  std::span<const SeriesRequest> wanted, SeriesOptions options);
 
   // Bytes of the samples of a run, if all loops have as many iterations as planning knows; loops of unknown length

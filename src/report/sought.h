@@ -21,6 +21,8 @@ class Sought {
   bool is_in(const kernels::Statistics& of) const;
   // How many, if they are counted: of `over` and `zero` it is all or none.
   int64_t count_in(const kernels::Statistics& of) const;
+  // Whether integers may be such numbers.
+  bool in_integers() const { return zero_ || over_ < std::numeric_limits<double>::infinity(); }
   // Whether a number is one. `least_normal`: the least normal number of its type.
   bool is(double number, double least_normal) const;
   // As it was given.

@@ -18,16 +18,17 @@ std::vector<SeriesRequest> all_values(const ir::Graph& model) {
   return wanted;
 }
 
-Result<std::vector<SeriesRequest>> requests(const ir::Graph& model, const TraceOptions& options) {
+Result<std::vector<SeriesRequest>> requests(const session::ModelValues& model, const TraceOptions& options,
+                                            bool is_rewritten) {
   const bool watches = options.statistics || options.seen;
-  if (options.watch.empty()) return watches ? all_values(model) : std::vector<SeriesRequest>();
+  if (options.watch.empty()) return watches ? all_values(model.graph()) : std::vector<SeriesRequest>();
   std::vector<SeriesRequest> wanted;
   for (const std::string& text : options.watch) {
-    auto origins = session::values_named(model, text);
+    auto origins = model.named(text, is_rewritten);
     WatchedName watched;
     if (!origins.ok()) {
       watched = watched_name(text);
-      origins = session::values_named(model, watched.name);
+      origins = model.named(watched.name, is_rewritten);
     }
     if (!origins.ok()) return std::move(origins).status();
     for (const uint32_t origin : *origins) wanted.push_back({origin, watched.iterations});
@@ -59,8 +60,9 @@ Status trace(const Session& session, std::span<const Feed> feeds, std::vector<An
              const TraceOptions& options, const RunOptions& run, Trace& out) {
   if (options.every < 1) return error(Code::kInvalidArgument, "every = {}: expected 1 or more", options.every);
   TREADLE_ASSIGN(const auto observed, session.observed());
-  const ir::Graph& model = observed->graph();
-  TREADLE_ASSIGN(const std::vector<SeriesRequest> wanted, requests(model, options));
+  out.model = observed;
+  const session::ModelValues& model = observed->model_values();
+  TREADLE_ASSIGN(const std::vector<SeriesRequest> wanted, requests(model, options, session.options().optimize));
   std::optional<Finder> finder;
   if (!options.find.empty()) {
     TREADLE_ASSIGN(Sought sought, Sought::parse(options.find));

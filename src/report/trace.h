@@ -14,6 +14,7 @@ struct TraceOptions : SeriesOptions {
 };
 
 struct Trace {
+  std::shared_ptr<const Session> model;  // to which the values refer
   std::vector<ValueSeries> values;
   int64_t every = 1;  // samples are of every so many iterations: more than was asked for if they did not fit
   std::optional<Findings> found;

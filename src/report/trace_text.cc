@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "op/op_def.h"
 #include "report/statistics_text.h"
 #include "report/trace.h"
 
@@ -33,7 +34,7 @@ bool is_worse(const Row& a, const Row& b) {
   if ((a.all.nan > 0) != (b.all.nan > 0)) return a.all.nan > 0;
   if ((a.all.infinite > 0) != (b.all.infinite > 0)) return a.all.infinite > 0;
   if (size(a.all) != size(b.all)) return size(a.all) > size(b.all);
-  return a.series->name < b.series->name;
+  return a.series->name() < b.series->name();
 }
 
 template <class F>
@@ -45,13 +46,15 @@ std::string column(const ValueSeries& series, F&& number) {
 
 std::string json_of(const ValueSeries& series) {
   std::vector<std::string> loops, iterations;
-  for (const std::string& loop : series.loops) loops.push_back(json_text(loop));
+  for (const std::string& loop : series.called->loops) loops.push_back(json_text(loop));
   for (size_t i = 0; series.depth() > 0 && i < series.samples.size(); ++i) {
     const auto at = std::span(series.iterations).subspan(i * series.depth(), series.depth());
     iterations.push_back(fmt::format("[{}]", fmt::join(at, ", ")));
   }
   JsonObject json;
-  json.text("name", series.name).text("node", series.node).text("op", series.op).raw("loops", json_array(loops));
+  const ir::Node* const node = series.value->producer;
+  json.text("name", series.name()).text("node", node ? node->name.view() : "").text("op", node ? node->op->name : "");
+  json.raw("loops", json_array(loops));
   if (!series.missing.empty()) return json.text("missing", series.missing).str();
   json.raw("iterations", json_array(iterations));
   json.raw("minimum",
@@ -74,7 +77,7 @@ std::string to_text(const Trace& trace) {
   size_t widest = 5;
   for (const ValueSeries& series : trace.values) {
     if (series.samples.empty()) {
-      if (!series.missing.empty()) missing.push_back(series.name);
+      if (!series.missing.empty()) missing.push_back(series.name());
       continue;
     }
     rows.push_back({&series, all_of(series)});
@@ -82,10 +85,10 @@ std::string to_text(const Trace& trace) {
   if (rows.empty()) return out;
   std::sort(rows.begin(), rows.end(), is_worse);
   const size_t shown = std::min(rows.size(), kMostRows);
-  for (size_t i = 0; i < shown; ++i) widest = std::max(widest, std::min<size_t>(rows[i].series->name.size(), 60));
+  for (size_t i = 0; i < shown; ++i) widest = std::max(widest, std::min<size_t>(rows[i].series->name().size(), 60));
   out += fmt::format("{:<{}}  {:>8}  {}\n", "value", widest, "samples", "range over all of them");
   for (size_t i = 0; i < shown; ++i) {
-    out += fmt::format("{:<{}}  {:>8}  {}\n", rows[i].series->name, widest, rows[i].series->samples.size(),
+    out += fmt::format("{:<{}}  {:>8}  {}\n", rows[i].series->name(), widest, rows[i].series->samples.size(),
                        to_text(rows[i].all));
   }
   if (rows.size() > shown) out += fmt::format("... and {} more values\n", rows.size() - shown);

@@ -89,6 +89,14 @@ void Watcher::prepare() {
   for (size_t s = 0; s < p.slots.size(); ++s) {
     if (plan::is_fixed(p.slots[s].type)) counts_[s] = known_element_count(p.slots[s].type.shape);
   }
+  only_computes_.assign(p.code.size(), false);
+  for (uint32_t pc = 0; pc < p.code.size(); ++pc) {
+    const std::span<const Write> writes = writes_->of(pc, UINT32_MAX);
+    only_computes_[pc] = !is_edge(p.code[pc].code) && !adds_element(p, pc) &&
+                         std::all_of(writes.begin(), writes.end(), [](const Write& write) {
+                           return write.how == Write::How::kComputes && write.from == plan::kNoSlot;
+                         });
+  }
   find_wanted();
 }
 
@@ -115,17 +123,34 @@ void Watcher::find_wanted() {
 }
 
 Status Watcher::ran(uint32_t pc, uint32_t next) {
-  const std::span<const Write> writes = writes_->of(pc, next);
   ++instructions_;
+  TREADLE_TRY(wrote(pc, next));
+  if (program_->code[next].code != OpCode::kEnd) return {};
+  is_complete_ = true;
+  for (Listener* listener : listeners_) listener->finish(*this);
+  return {};
+}
+
+Status Watcher::wrote(uint32_t pc, uint32_t next) {
+  const std::span<const Write> writes = writes_->of(pc, next);
+  if (only_computes_[pc]) return computed_all(writes, pc);
   const bool edge = is_edge(program_->code[pc].code);
   if (edge) TREADLE_TRY(write_rows(writes, pc));
   if (edge && writes_->enters(pc, next)) {
     const uint32_t loop = program_->code[pc].index;
     iterations_[loop] = (*loops_)[loop].iteration;
   }
-  if (!writes.empty()) TREADLE_TRY(write_values(writes, pc, next));
-  is_complete_ = program_->code[next].code == OpCode::kEnd;
-  for (Listener* listener : listeners_) TREADLE_TRY(listener->before(*this, next));
+  return writes.empty() ? Status() : write_values(writes, pc, next);
+}
+
+Status Watcher::computed_all(std::span<const Write> writes, uint32_t pc) {
+  for (const Write& write : writes) {
+    Seen& seen = seen_[write.slot];
+    if (wanted_[write.slot]) seen.statistics = statistics_of(write.slot);
+    seen.pc = pc;
+    seen.iteration = iteration_at(pc);
+    TREADLE_TRY(tell(write, pc, true));
+  }
   return {};
 }
 
@@ -220,6 +245,9 @@ Watcher::Elements Watcher::elements_of(uint32_t slot) const {
 Statistics Watcher::statistics_of(uint32_t slot) const {
   if (frame_->is_handle(slot)) return statistics_of_value(frame_->handle(slot));
   const ElementType type = program_->slots[slot].type.element;
+  if (counts_[slot] == 1 && type == ElementType::kFloat) {
+    return kernels::statistics_of(*static_cast<const float*>(frame_->address(slot)));
+  }
   if (program_->slots[slot].storage == Storage::kConstant) {
     return statistics_of_value(AnyValue(program_->slots[slot].constant));
   }

@@ -34,8 +34,8 @@ class Listener {
   // `write` was done by instruction `pc`; `is_value`: a value of the model has now got these contents. Otherwise they
   // are on their way to one: rows of a loop that has not ended, states behind the last iteration.
   virtual Status wrote(Watcher& watcher, const run::Write& write, uint32_t pc, bool is_value) = 0;
-  // Instruction `pc` is about to run.
-  virtual Status before(Watcher&, uint32_t /*pc*/) { return {}; }
+  // The run has ended without an error; its outputs are still in their slots.
+  virtual void finish(Watcher&) {}
 };
 
 class Watcher final : public run::Observer {
@@ -83,9 +83,11 @@ class Watcher final : public run::Observer {
 
  private:
   void prepare();  // for another program than the last
+  Status computed_all(std::span<const run::Write> writes, uint32_t pc);
   void find_wanted();
   Status tell(const run::Write& write, uint32_t pc, bool is_value);
   kernels::Statistics computed(const run::Write& write, uint32_t pc) const;
+  Status wrote(uint32_t pc, uint32_t next);
   Status write_rows(std::span<const run::Write> writes, uint32_t pc);
   Status write_values(std::span<const run::Write> writes, uint32_t pc, uint32_t next);
 
@@ -98,6 +100,7 @@ class Watcher final : public run::Observer {
   std::vector<int> parent_;          // by loop: the loop around it, or -1
   std::vector<size_t> depth_;        // by loop: how many loops are around it
   std::vector<int64_t> counts_;      // by slot of planned memory: its elements
+  std::vector<bool> only_computes_;  // by instruction: it takes no contents of other slots
   std::vector<bool> wanted_;         // by slot: statistics
   std::vector<int64_t> iterations_;  // by loop
   std::vector<Seen> seen_;           // by slot

@@ -12,6 +12,7 @@
 #include "session/fingerprint.h"
 #include "session/inputs.h"
 #include "session/options.h"
+#include "session/origins.h"
 #include "session/weight_files.h"
 #include "wire/mapped_file.h"
 
@@ -21,10 +22,11 @@ struct Loaded {
   SessionOptions options;
   opt::PassSet passes_off;
   int threads = 1;
-  std::shared_ptr<wire::MappedFile> text;  // of a model that is text; for errors
-  std::string path;                        // of the file; empty for bytes in memory
-  std::unique_ptr<ir::Graph> graph;        // as imported, types inferred
-  Fingerprint fingerprint;                 // of the graph as it was read
+  std::shared_ptr<wire::MappedFile> text;     // of a model that is text; for errors
+  std::string path;                           // of the file; empty for bytes in memory
+  std::unique_ptr<ir::Graph> graph;           // as imported, types inferred
+  Fingerprint fingerprint;                    // of the graph as it was read
+  std::unique_ptr<const ModelValues> values;  // if SessionOptions::observed
   Inputs inputs;
   std::vector<bool> deciding;  // parallel to the inputs: whether contents decide branches or shapes
   std::vector<bool> listed;    // parallel to the inputs: lists that loops read

@@ -21,7 +21,6 @@
 #include "session/graph_dump.h"
 #include "session/limited_work.h"
 #include "session/loaded.h"
-#include "session/origins.h"
 #include "session/sequence_signature.h"
 #include "session/shared_weights.h"
 
@@ -176,7 +175,10 @@ Status settle_graph(Loaded& loaded) {
   loaded.deciding = deciding_inputs(graph);
   loaded.listed = sequences_in_loops(graph);
   share_weights(graph);
-  if (loaded.options.observed) number_values(graph);
+  if (loaded.options.observed) {
+    number_values(graph);
+    loaded.values = std::make_unique<const ModelValues>(graph);
+  }
   loaded.files = WeightFiles(graph);
   return loaded.files.checked({});
 }

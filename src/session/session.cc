@@ -199,6 +199,10 @@ Result<std::shared_ptr<const Session>> Session::observed() const {
   return impl_->observed;
 }
 
+const session::ModelValues& Session::model_values() const {
+  return *impl_->loaded.values;
+}
+
 const opt::Remarks& Session::load_remarks() const {
   return impl_->loaded.remarks;
 }

@@ -18,6 +18,7 @@ namespace run {
 class NativeCache;
 }
 namespace session {
+class ModelValues;
 class Plan;
 struct Fingerprint;
 struct Planned;
@@ -92,6 +93,8 @@ class Session {
   // The same model for observers of runs (SessionOptions::observed), as it is written: no rewrites, no native code.
   // Made by the first call, and kept. Errors: those of loading.
   Result<std::shared_ptr<const Session>> observed() const;
+  // The values of the model; only of observed().
+  const session::ModelValues& model_values() const;
   // Remarks of rewrites of loops when the model was loaded.
   const opt::Remarks& load_remarks() const;
   const run::NativeCache& native_cache() const;

@@ -45,8 +45,8 @@ Seen seen_of(const Session& session, const Feeds& feeds, report::TraceOptions op
   Seen seen;
   options.seen = [&](const report::ValueSeries& series, std::span<const int64_t> iterations,
                      const AnyValue& value) -> Status {
-    seen.values[series.name].push_back(value);
-    auto& at = seen.iterations[series.name];
+    seen.values[series.name()].push_back(value);
+    auto& at = seen.iterations[series.name()];
     at.insert(at.end(), iterations.begin(), iterations.end());
     return {};
   };
@@ -57,7 +57,7 @@ Seen seen_of(const Session& session, const Feeds& feeds, report::TraceOptions op
 
 const report::ValueSeries& series(const report::Trace& trace, std::string_view name) {
   for (const report::ValueSeries& one : trace.values) {
-    if (one.name == name) return one;
+    if (one.name() == name) return one;
   }
   ADD_FAILURE() << "no value " << name;
   return trace.values.at(0);
@@ -126,7 +126,7 @@ TEST(Trace, SeesEachValueThatTheReferenceInterpreterMakes) {
       ASSERT_TRUE(reference::run_graph(session->graph(), values_of(feeds(iterations)), &expected).ok());
       size_t compared = 0;
       for (const report::ValueSeries& of : seen.trace.values) {
-        const std::string& name = of.name;
+        const std::string& name = of.name();
         const Contents& values = expected.values[name];
         if (!of.missing.empty() || values.empty()) continue;
         const Contents& found = seen.values[name];
@@ -230,7 +230,9 @@ TEST(Trace, RefusesBeforehandWhatDoesNotFit) {
 // --- what is found
 
 report::Findings found(const std::string& text, const Feeds& given, const char* what = "nan") {
-  const TextSession session(text);
+  SessionOptions as_written = interpreted();
+  as_written.optimize = false;
+  const TextSession session(text, as_written);
   report::TraceOptions options;
   options.statistics = false;
   options.find = what;
@@ -304,6 +306,25 @@ TEST(Find, FollowsTheElementsOfElementwiseOperators) {
   EXPECT_EQ(hidden.places[1].by, report::FoundPlace::By::kInput);
 }
 
+// A reshaped value lies in the memory of another one, of other sizes.
+TEST(Find, FollowsElementsOfReshapedValues) {
+  const report::Findings reshaped = found(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[6] x, float[2,1] scale) => (float[2,3] y) <int64[2] sizes = {2, 3}, float less = {0.5}> {
+      negative = Sub (x, less)
+      root = Sqrt (negative)
+      square = Reshape (root, sizes)
+      scaled = Mul (square, scale)
+      y = Abs (scaled)
+    })",
+                                          {{"x", floats({1, 1, 1, 1, 0, 1})}, {"scale", some_floats({2, 1})}});
+  ASSERT_EQ(reshaped.reached, 1u);
+  EXPECT_EQ(reshaped.places.size(), 1u);
+  EXPECT_EQ(reshaped.places[0].op, "Sqrt");
+  EXPECT_EQ(reshaped.places[0].element, (std::vector<int64_t>{4}));
+  EXPECT_EQ(reshaped.places[0].inputs.at(0).number, -0.5);
+  EXPECT_EQ(reshaped.outputs[0].element, (std::vector<int64_t>{1, 1}));
+}
+
 TEST(Find, NamesInputsAndInitializers) {
   Tensor x = some_floats({3});
   x.mutable_data<float>()[1] = NAN;
@@ -316,6 +337,9 @@ TEST(Find, NamesInputsAndInitializers) {
   ASSERT_EQ(of_constant.reached, 1u);
   EXPECT_EQ(of_constant.places[0].by, report::FoundPlace::By::kConstant);
   EXPECT_EQ(of_constant.places[0].result.name, "root");
+  EXPECT_EQ(of_constant.places[0].op, "Sqrt");  // before the run
+  ASSERT_EQ(of_constant.places[0].inputs.size(), 1u);
+  EXPECT_EQ(of_constant.places[0].inputs[0].name, "scale");
   const report::Findings of_input = found(R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[3] x) => (float[3] out) { out = Neg (x) })",
                                           {{"x", x}});
