@@ -192,6 +192,7 @@ void define_module(PyObject* module) {
   define_run_options(module);
   define_value(module);
   define_session(module);
+  define_trace(module);
   define_stream(module);
   py::define_functions(
       module,

@@ -140,7 +140,7 @@ class Session {
   // Text, JSON and trace.
   py::Object profile(PyObject* feed, size_t runs, PyObject* options) const;
   // Runs and looks inside. `watch`: a list of names, or None; `find`: a text, or None; `values`: whether to keep
-  // contents. The outputs, text and JSON, a tuple for each watched value, and every how many iterations have samples.
+  // contents. The outputs, and what was seen.
   py::Object trace(PyObject* feed, PyObject* watch, int64_t every, bool statistics, bool values, PyObject* find,
                    size_t memory, PyObject* options) const;
   py::Object dump_graph() const;

@@ -79,6 +79,7 @@ void define_operators(PyObject* module);
 void define_session(PyObject* module);
 void define_stream(PyObject* module);
 void define_value(PyObject* module);
+void define_trace(PyObject* module);
 
 // ---- run_options.cc
 

@@ -1,8 +1,6 @@
 // Session.trace: runs that are looked into.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "session.h"
 
 namespace treadle_python {
@@ -52,33 +50,53 @@ class Contents {
   std::unordered_map<std::string, std::vector<Sample>> samples_;
 };
 
-py::Object bytes_of(const std::vector<double>& numbers) {
-  return py::to_bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
-}
+// A run that was looked into.
+class Trace {
+ public:
+  Trace(Owned<treadle_trace> trace, Contents contents) : trace_(std::move(trace)), contents_(std::move(contents)) {}
 
-py::Object bytes_of(const int64_t* numbers, size_t count) {
-  return py::to_bytes(reinterpret_cast<const char*>(numbers), count * sizeof(int64_t));
-}
+  py::Object text() const { return take_text(treadle_trace_text(trace_.get())); }
+  py::Object found() const {
+    char* const json = treadle_trace_found_json(trace_.get());
+    return json ? take_text(json) : py::none();
+  }
+  int64_t every() const { return treadle_trace_every(trace_.get()); }
+  // The name of each watched value, and why nothing is seen of it, or "".
+  py::Object names() const {
+    py::Object names = py::new_list();
+    for (size_t i = 0; i < treadle_trace_count(trace_.get()); ++i) {
+      py::append(names, py::tuple(treadle_trace_name(trace_.get(), i), treadle_trace_missing(trace_.get(), i)));
+    }
+    return names;
+  }
+  // The number of loops around value `i`, and the iterations of its samples, as the bytes of int64.
+  py::Object iterations(size_t i) const {
+    const size_t depth = treadle_trace_depth(trace_.get(), i);
+    const size_t count = treadle_trace_samples(trace_.get(), i) * depth;
+    const int64_t* const numbers = treadle_trace_iterations(trace_.get(), i);
+    return py::tuple(depth, py::to_bytes(reinterpret_cast<const char*>(numbers), count * sizeof(int64_t)));
+  }
+  // A number for each sample, as the bytes of double.
+  py::Object column(size_t i, int which) const {
+    std::vector<double> numbers(treadle_trace_samples(trace_.get(), i) + 1);
+    check(treadle_trace_column(trace_.get(), i, static_cast<treadle_statistic>(which), numbers.data()));
+    return py::to_bytes(reinterpret_cast<const char*>(numbers.data()), (numbers.size() - 1) * sizeof(double));
+  }
+  // The contents of each sample, with its iterations.
+  py::Object contents(size_t i) {
+    py::Object kept = py::new_list();
+    for (const Contents::Sample& sample : contents_.of(treadle_trace_name(trace_.get(), i))) {
+      treadle_value* copy = nullptr;
+      check(treadle_value_copy(sample.value.get(), &copy));
+      py::append(kept, py::tuple(sample.iterations, to_python(Owned<treadle_value>(copy))));
+    }
+    return kept;
+  }
 
-// (name, why it is missing, iterations and columns as bytes, contents with their iterations)
-py::Object series_of(const treadle_trace* trace, size_t i, Contents& contents) {
-  constexpr std::array kColumns = {TREADLE_MINIMUM, TREADLE_MAXIMUM, TREADLE_MEAN, TREADLE_NORM,
-                                   TREADLE_NAN,     TREADLE_INF,     TREADLE_ZERO};
-  const size_t samples = treadle_trace_samples(trace, i), depth = treadle_trace_depth(trace, i);
-  py::Object columns = py::new_list();
-  std::vector<double> numbers(samples + 1);
-  for (const treadle_statistic which : kColumns) {
-    check(treadle_trace_column(trace, i, which, numbers.data()));
-    py::append(columns, bytes_of({numbers.begin(), numbers.end() - 1}));
-  }
-  const char* const name = treadle_trace_name(trace, i);
-  py::Object kept = py::new_list();
-  for (Contents::Sample& sample : contents.of(name)) {
-    py::append(kept, py::tuple(sample.iterations, to_python(std::move(sample.value))));
-  }
-  return py::tuple(name, treadle_trace_missing(trace, i), depth,
-                   bytes_of(treadle_trace_iterations(trace, i), samples * depth), columns, kept);
-}
+ private:
+  Owned<treadle_trace> trace_;
+  Contents contents_;
+};
 
 }  // namespace
 
@@ -116,12 +134,15 @@ py::Object Session::trace(PyObject* feed, PyObject* watch, int64_t every, bool s
   });
   py::Object results = py::new_list(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) py::set_item(results, i, outputs.to_python(i));
-  py::Object series = py::new_list();
-  for (size_t i = 0; i < treadle_trace_count(made); ++i) py::append(series, series_of(made, i, contents));
-  const bool is_searched = !py::is_none(find);
-  return py::tuple(results, take_text(treadle_trace_text(made)),
-                   is_searched ? take_text(treadle_trace_found_json(made)) : py::none(), series,
-                   treadle_trace_every(made));
+  return py::tuple(results, py::make<Trace>(std::move(trace), std::move(contents)));
+}
+
+void define_trace(PyObject* module) {
+  py::define_type<Trace>(
+      module, "Trace", {},
+      {py::method<&Trace::text>("text"), py::method<&Trace::found>("found"), py::method<&Trace::every>("every"),
+       py::method<&Trace::names>("names"), py::method<&Trace::iterations>("iterations", "value"),
+       py::method<&Trace::column>("column", "value, which"), py::method<&Trace::contents>("contents", "value")});
 }
 
 }  // namespace treadle_python

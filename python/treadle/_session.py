@@ -664,10 +664,10 @@ class InferenceSession(_core.SessionBase):
         """
         names = [watch] if isinstance(watch, str) else None if watch is None else list(watch)
         every = operator.index(every)
-        made = self._engine.trace(
+        outputs, seen = self._engine.trace(
             input_feed, names, every, statistics, values, find, operator.index(memory), run_options
         )
-        return Trace([info.name for info in self._outputs_meta], *made)
+        return Trace(dict(zip((info.name for info in self._outputs_meta), outputs, strict=True)), seen)
 
     def dump_graph(self) -> str:
         """The graph after import and rewriting."""
