@@ -219,11 +219,11 @@ def reduce(failure: Failure, folder: pathlib.Path, jobs: int) -> dict:
     return {**json.loads(done.stdout), "kinds": kinds}
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="parts of the names of failures; none: all")
     parser.add_argument("--jobs", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     chosen = [f for f in FAILURES if not arguments.names or any(name in f.name for name in arguments.names)]
     small = 0
     print(
