@@ -59,6 +59,7 @@ struct Check {
     } else {
       fmt::print("{}", treadle::detail::take(treadle_report_text(made, is_coloured())));
       print_summary(model, errors, warnings, treadle_report_refusal(made));
+      if (const std::string outlook = treadle_report_outlook(made); !outlook.empty()) fmt::print("  {}\n", outlook);
     }
     return errors > 0 || (strict && warnings > 0);
   }

@@ -1,12 +1,14 @@
 // treadle explain, treadle profile.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "inputs.h"
 #include "json.h"
+#include "terminal.h"
 
 namespace cli {
 
@@ -16,6 +18,8 @@ using treadle::Feeds;
 using treadle::Session;
 
 struct Explain : Inputs {
+  bool rewritten = false;
+
   int operator()() const {
     const Session session = open_session(model, common);
     Feeds fed;
@@ -24,8 +28,12 @@ struct Explain : Inputs {
       session.run(fed);
       session.compile();
     }
-    const std::string text = session.explain(fed, common.json);
-    fmt::print("{}{}", text, common.json ? "\n" : "");
+    if (common.json) {
+      fmt::print("{}\n", session.explain(fed, true));
+      return kOk;
+    }
+    const unsigned flags = (rewritten ? TREADLE_EXPLAIN_ALL : 0U) | (shows_utf8() ? 0U : TREADLE_EXPLAIN_ASCII);
+    fmt::print("{}", session.explain_text(fed, flags, terminal_width(STDOUT_FILENO, 100)));
     return kOk;
   }
 };
@@ -53,6 +61,7 @@ void add_explain(CLI::App& app, int& status) {
       "What became of a model's loops: rewrites, tier, what stands in the way of more, what an iteration takes");
   const auto explain = std::make_shared<Explain>();
   explain->add(command);
+  command.add_flag("--rewritten", explain->rewritten, "List all that was rewritten, and every list in full");
   command.footer("Without inputs, what the model says of them is planned for. With inputs it is run once.");
   command.callback([explain, &status] { status = (*explain)(); });
 }

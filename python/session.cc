@@ -294,13 +294,17 @@ void Session::compile() const {
   treadle_session_compile(handle.get());
 }
 
-py::Object Session::explain(PyObject* feed, bool json) const {
+py::Object Session::explain(PyObject* feed, bool json, bool all, size_t width) const {
   Feeds feeds;
   if (!py::is_none(feed)) collect(feed, feeds, false);
   char* text = nullptr;
   call_engine([&] {
-    return treadle_session_explain(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(), json,
-                                   &text);
+    if (json) {
+      return treadle_session_explain(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(), true,
+                                     &text);
+    }
+    return treadle_session_explain_text(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(),
+                                        all ? TREADLE_EXPLAIN_ALL : 0, width, &text);
   });
   return take_text(text);
 }
@@ -396,7 +400,7 @@ void define_session(PyObject* module) {
        py::method<&Session::infos>("infos", "role"), py::method<&Session::metadata>("metadata"),
        py::method<&Session::counters>("counters"), py::method<&Session::remarks>("remarks"),
        py::method<&Session::wait_compiled>("wait_compiled"), py::method<&Session::compile>("compile"),
-       py::method<&Session::explain>("explain", "feed, json"),
+       py::method<&Session::explain>("explain", "feed, json, all, width"),
        py::method<&Session::profile>("profile", "feed, runs, options"),
        py::method<&Session::trace>("trace", "feed, watch, every, statistics, values, find, memory, options"),
        py::method<&Session::dump_graph>("dump_graph"), py::method<&Session::optimized_model>("optimized_model"),

@@ -136,7 +136,7 @@ class Session {
   void wait_compiled() const;
   void compile() const;
   // `feed` may be None. Text, or JSON.
-  py::Object explain(PyObject* feed, bool json) const;
+  py::Object explain(PyObject* feed, bool json, bool all, size_t width) const;
   // Text, JSON and trace.
   py::Object profile(PyObject* feed, size_t runs, PyObject* options) const;
   // Runs and looks inside. `watch`: a list of names, or None; `find`: a text, or None; `values`: whether to keep

@@ -59,6 +59,11 @@ class Report {
     const char* refusal = treadle_report_refusal(get());
     return refusal ? refusal : "";
   }
+  // With TREADLE_CHECK_RUNS: whether treadle will be much faster than others, and why; empty if that is not known.
+  std::string outlook() const {
+    const char* outlook = treadle_report_outlook(get());
+    return outlook ? outlook : "";
+  }
   // At most as many problems as the check lists; see treadle.h.
   std::vector<Problem> problems() const {
     std::vector<Problem> problems;

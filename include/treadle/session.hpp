@@ -231,6 +231,12 @@ class Session {
     return detail::take_text(treadle_session_explain, get(), arrays.names.data(), arrays.values.data(),
                              arrays.names.size(), json);
   }
+  // In lines of at most `width` columns; `flags`: TREADLE_EXPLAIN_*.
+  std::string explain_text(const Feeds& feeds, unsigned flags, size_t width) const {
+    const detail::FeedArrays arrays(feeds);
+    return detail::take_text(treadle_session_explain_text, get(), arrays.names.data(), arrays.values.data(),
+                             arrays.names.size(), flags, width);
+  }
   std::string dump_plan(const Feeds& feeds) const {
     const detail::FeedArrays arrays(feeds);
     return detail::take_text(treadle_session_dump_plan, get(), arrays.names.data(), arrays.values.data(),

@@ -295,6 +295,12 @@ TREADLE_API void treadle_session_compile(const treadle_session* session);
 TREADLE_API treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
                                                     const treadle_value* const* values, size_t count, bool json,
                                                     char** text);
+#define TREADLE_EXPLAIN_ALL 1   /* list all rewrites, and every list in full */
+#define TREADLE_EXPLAIN_ASCII 2 /* no character beyond ASCII, names of the model aside */
+/* The text of treadle_session_explain in lines of at most `width` columns. `flags`: TREADLE_EXPLAIN_*. */
+TREADLE_API treadle_status* treadle_session_explain_text(const treadle_session* session, const char* const* names,
+                                                         const treadle_value* const* values, size_t count,
+                                                         unsigned flags, size_t width, char** text);
 
 /* The serialised model after the rewrites of loading: functions inlined, constants folded. */
 TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size);
@@ -599,6 +605,9 @@ TREADLE_API size_t treadle_report_error_count(const treadle_report* report);
 TREADLE_API size_t treadle_report_warning_count(const treadle_report* report);
 /* With TREADLE_CHECK_RUNS: why a session refuses the model, "" if it does not. Without: NULL. */
 TREADLE_API const char* treadle_report_refusal(const treadle_report* report);
+/* With TREADLE_CHECK_RUNS: whether treadle will be much faster than an engine that runs loops node by node, and why, in
+ * a line; "" if that is not known. Without: NULL. */
+TREADLE_API const char* treadle_report_outlook(const treadle_report* report);
 /* The number of listed problems; a very long list is cut off. */
 TREADLE_API size_t treadle_report_size(const treadle_report* report);
 TREADLE_API int treadle_report_is_error(const treadle_report* report, size_t index);

@@ -598,19 +598,36 @@ class InferenceSession(_core.SessionBase):
         self._engine.compile()
 
     @overload
-    def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[False] = False) -> str: ...
+    def explain(
+        self,
+        input_feed: Mapping[str, InputValue] | None = None,
+        *,
+        json: Literal[False] = False,
+        rewritten: bool = False,
+        width: int | None = None,
+    ) -> str: ...
     @overload
     def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
     def explain(
-        self, input_feed: Mapping[str, InputValue] | None = None, *, json: bool = False
+        self,
+        input_feed: Mapping[str, InputValue] | None = None,
+        *,
+        json: bool = False,
+        rewritten: bool = False,
+        width: int | None = None,
     ) -> str | dict[str, Any]:
-        """How each loop was rewritten and runs, which rewrites were refused and why, and how long an iteration takes.
+        """What a run takes, which loops and nodes take it, what would help, and how each loop runs.
 
         With `input_feed`: the plan for these inputs. A model that has loops is run a few times with them, to measure
         its loops. Without: the newest plan, or, before the first run, a plan for the sizes that the model declares.
-        Returns a text, or with `json` a dict.
+        Returns a text, or with `json` a dict. The text has lines of at most `width` columns, by default those of the
+        terminal, or 100; `rewritten` lists all that was rewritten, and every list in full.
         """
-        text = self._engine.explain(input_feed, json)
+        if width is None:
+            import shutil  # rare, and takes a while to import
+
+            width = shutil.get_terminal_size((100, 24)).columns
+        text = self._engine.explain(input_feed, json, rewritten, width)
         if not json:
             return text
         from json import loads  # rare, and takes a while to import

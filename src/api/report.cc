@@ -2,6 +2,7 @@
 #include "check/checker.h"
 #include "check/render.h"
 #include "ir/text.h"
+#include "report/advice.h"
 #include "session/session.h"
 
 struct treadle_report {
@@ -24,16 +25,21 @@ RenderOptions render_options(const treadle_report& report) {
   return options;
 }
 
-// Why a session refuses the model; empty if it does not. Nothing is run.
-std::string refusal_of(const char* path, std::string_view bytes) {
+// Says why a session refuses the model, or what a session that takes it will gain. Nothing is run.
+void try_session(const char* path, std::string_view bytes, Report& report) {
   SessionOptions options;
   options.threads = 1;
   options.jit = Jit::kOff;
   const auto session =
       path ? Session::open(path, options) : Session::from_bytes(std::as_bytes(std::span(bytes)), options);
-  if (session.ok()) return {};
-  const std::string& place = session.error().place();
-  return place.empty() ? session.error().message() : place + ": " + session.error().message();
+  if (!session.ok()) {
+    const std::string& place = session.error().place();
+    report.refusal = place.empty() ? session.error().message() : place + ": " + session.error().message();
+    return;
+  }
+  report.refusal = "";
+  const auto explanation = report::explain(**session);  // of a model that cannot be planned before its inputs: none
+  if (explanation.ok()) report.outlook = report::outlook_of(*explanation);
 }
 
 }  // namespace
@@ -56,8 +62,7 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
     options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
     result->report = check_model(file, options);
-    if (flags & TREADLE_CHECK_RUNS)
-      result->report.refusal = refusal_of(file->is_mapped() ? path : nullptr, file->bytes());
+    if (flags & TREADLE_CHECK_RUNS) try_session(file->is_mapped() ? path : nullptr, file->bytes(), result->report);
     TREADLE_TRY(file->unchanged());
     if (ir::looks_like_text(file->bytes())) result->source = file->bytes();
     *out = result.release();
@@ -75,6 +80,10 @@ size_t treadle_report_error_count(const treadle_report* report) {
 
 size_t treadle_report_warning_count(const treadle_report* report) {
   return report ? report->report.warnings : 0;
+}
+
+const char* treadle_report_outlook(const treadle_report* report) {
+  return report && report->report.refusal ? report->report.outlook.c_str() : nullptr;
 }
 
 const char* treadle_report_refusal(const treadle_report* report) {

@@ -313,6 +313,19 @@ treadle_status* treadle_session_explain(const treadle_session* session, const ch
   });
 }
 
+treadle_status* treadle_session_explain_text(const treadle_session* session, const char* const* names,
+                                             const treadle_value* const* values, size_t count, unsigned flags,
+                                             size_t width, char** text) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"session", session}, {"text", text}}));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    TREADLE_ASSIGN(const report::Explanation explanation, report::explain(*session->session, feeds));
+    const report::TextOptions options{
+        .width = width, .utf8 = (flags & TREADLE_EXPLAIN_ASCII) == 0, .all = (flags & TREADLE_EXPLAIN_ALL) != 0};
+    return give_text(report::to_text(explanation, options), text);
+  });
+}
+
 treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,
                                         const char* const* names, const treadle_value* const* values, size_t count,
                                         size_t runs, treadle_profile** out) {

@@ -131,6 +131,7 @@ struct Report {
   size_t errors = 0, warnings = 0;      // including those beyond the limit, which are not in the list
   // Why a session refuses the model; empty if a session takes it. No value if no session was tried.
   std::optional<std::string> refusal;
+  std::string outlook;  // whether the model will profit from treadle, in a line; empty if that is not known
 
   bool ok() const { return errors == 0; }
 };

@@ -153,9 +153,10 @@ std::string render_json(const Report& report, const RenderOptions& options) {
                                  json_text(options.file.empty() ? std::string_view(report.file) : options.file),
                                  report.ok(), report.errors, report.warnings);
   const Lines lines(options.source);
-  const std::string runs =
-      report.refusal ? fmt::format(",\"runs\":{},\"refusal\":{}", report.refusal->empty(), json_text(*report.refusal))
-                     : std::string();
+  const std::string runs = report.refusal
+                               ? fmt::format(",\"runs\":{},\"refusal\":{},\"outlook\":{}", report.refusal->empty(),
+                                             json_text(*report.refusal), json_text(report.outlook))
+                               : std::string();
   for (size_t i = 0; i < report.diagnostics.size(); ++i) {
     if (i > 0) json += ",";
     json += json_problem(report.diagnostics[i], options, lines);

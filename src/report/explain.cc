@@ -42,7 +42,9 @@ class Explainer {
     e.loops.resize(p_.loops.size());
     // Inner loops have larger numbers; what they take is part of what is around them.
     for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
+    count_runs(e);
     for (size_t i = 0; i < p_.loops.size(); ++i) place(static_cast<uint32_t>(i), e.loops);
+    cost_.add_run(e);
     for (const opt::Remarks* remarks : all_remarks_) {
       std::copy_if(remarks->entries().begin(), remarks->entries().end(), std::back_inserter(e.maps),
                    [](const opt::Remark& entry) {
@@ -178,6 +180,21 @@ class Explainer {
     return best;
   }
 
+  // Fills in how many iterations a run makes of each loop.
+  void count_runs(Explanation& e) const {
+    for (size_t i = 0; i < e.loops.size(); ++i) {  // outer loops come first
+      LoopReport& loop = e.loops[i];
+      if (measured_) {
+        loop.iterations_in_run = static_cast<double>(measured_->iterations(static_cast<uint32_t>(i)));
+        continue;
+      }
+      const double times = loop.parent < 0 ? 1 : e.loops[static_cast<size_t>(loop.parent)].iterations_in_run;
+      loop.iterations_in_run =
+          times * (loop.iterations < 0 ? kAssumedIterations : static_cast<double>(loop.iterations));
+      e.assumes_iterations |= loop.iterations < 0;
+    }
+  }
+
   // --- where it runs
 
   void place(uint32_t index, std::vector<LoopReport>& loops) const {
@@ -200,11 +217,28 @@ class Explainer {
       report.tier = LoopReport::Tier::kNative;
     } else if (report.why_not_native.empty()) {
       const NativeLoops::State of = native_->state(outer);
-      report.why_not_native = of.tried && !of.why.empty() ? of.why
-                              : native_->mode() >= Jit::kAlways
-                                  ? "it has not run yet"
-                                  : "it has not run for long enough to be worth compiling (about 10 ms)";
+      report.why_not_native = of.tried && !of.why.empty()       ? of.why
+                              : native_->mode() >= Jit::kAlways ? "it has not run yet"
+                                                                : until_native(outer, loops, report);
     }
+  }
+
+  // Says when a loop that may become native code will be.
+  std::string until_native(uint32_t outer, const std::vector<LoopReport>& loops, LoopReport& report) const {
+    double lost_in_run = 0;
+    for (uint32_t i = 0; i < loops.size(); ++i) {
+      if (native_->outermost(i) == outer) lost_in_run += loops[i].iterations_in_run * native_->iteration_saves_ns(i);
+    }
+    const double left = std::max(native_->left_to_lose_ns(outer), 0.0);
+    const bool is_known =
+        measured_ || std::ranges::none_of(loops, [](const LoopReport& l) { return l.iterations < 0; });
+    if (!is_known || lost_in_run <= 0) {
+      return fmt::format("it will be once interpreting it has cost what compiling it does, about {}",
+                         duration_text(left));
+    }
+    report.runs_until_native = std::max(std::ceil(left / lost_in_run), 1.0);
+    return fmt::format("it will be after about {:.2g} {} of this size", report.runs_until_native,
+                       report.runs_until_native > 1 ? "runs" : "run");
   }
 
   const Program& p_;
@@ -231,6 +265,18 @@ Explanation explain_planned(const Session& session, const session::Planned& plan
   return made;
 }
 
+// Names that inputs give to sizes, in order.
+std::vector<std::string> open_sizes(const Session& session) {
+  std::vector<std::string> names;
+  for (const IoInfo& input : session.inputs()) {
+    for (const Dim& dim : input.type.is_tensor() && input.type.has_shape ? input.type.shape : Shape{}) {
+      const std::string name(dim.symbol_name());
+      if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<Explanation> explain(const Session& session, std::span<const Feed> feeds) {
@@ -241,7 +287,7 @@ Result<Explanation> explain(const Session& session, std::span<const Feed> feeds)
   TREADLE_ASSIGN(const session::Planned* const planned, session.planned(feeds));
   if (planned) {
     std::optional<Measured> measured;
-    if (!feeds.empty() && !planned->program->loops.empty()) {
+    if (!feeds.empty()) {
       measured = Measured::run(session, feeds, *planned->program);
     }
     return explain_planned(session, *planned, measured ? &*measured : nullptr);
@@ -249,6 +295,7 @@ Result<Explanation> explain(const Session& session, std::span<const Feed> feeds)
   TREADLE_ASSIGN(const session::Planned of_model, session.plan_model());
   Explanation made = explain_planned(session, of_model, nullptr);
   made.is_specific = false;
+  made.open_sizes = open_sizes(session);
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include "plan/program.h"
 #include "report/measured.h"
 #include "report/roofline.h"
+#include "report/text_layout.h"
 #include "run/native.h"
 #include "session/session.h"
 
@@ -17,6 +18,13 @@ namespace treadle::report {
 // A node and a remark about it.
 struct NodeRemark {
   std::string node, op, remark;
+};
+
+// The time of a node, measured or estimated.
+struct NodeCost {
+  std::string node, op, method;  // of a group: its last node, and all operators joined by "+"
+  int loop = -1;                 // index of the innermost loop around it; -1: none
+  double ns = 0;                 // in an iteration of that loop (LoopReport), in a run (Explanation)
 };
 
 struct LoopReport {
@@ -59,10 +67,17 @@ struct LoopReport {
   double outside_ns = 0;  // part of the estimate: nodes of the body that run outside of the loop, for all iterations at
                           // once
   size_t outside = 0;     // number of such nodes
+  std::vector<NodeCost> nodes;       // of the body, without inner loops
+  double iterations_in_run = 0;      // all times together; an assumption if Explanation::assumes_iterations
+  double run_ns = 0;                 // estimated time of all iterations in a run, inner loops included
+  double runs_until_native = -1;     // of the same sizes, until it is compiled; -1: unknown, or never
   std::vector<NodeRemark> unroofed;  // nodes of unknown size, measured or not, which the roof leaves out
   enum class Bound : uint8_t { kArithmetic, kMemory, kStates };
   Bound bound = Bound::kArithmetic;  // which of the roof's parts is the longest, without inner loops
 };
+
+// Iterations that loops of unknown length count with where their share of a run is told.
+inline constexpr double kAssumedIterations = 100;
 
 // How many instructions run kernels of `op` by `method` (Kernel::method).
 struct MethodCount {
@@ -77,9 +92,15 @@ struct Explanation {
   size_t instructions = 0;  // of the whole program
   size_t guarded = 0;       // instructions that are prepared during the run
   size_t arena_bytes = 0;
-  std::vector<MethodCount> methods;  // in order of names
-  std::vector<LoopReport> loops;     // outer loops precede inner ones
-  std::vector<opt::Remark> maps;     // loops that rewrites have removed
+  std::vector<MethodCount> methods;     // in order of names
+  std::vector<NodeCost> nodes;          // of the whole program, the longest times first
+  double measured_run_ns = 0;           // the fastest of a few runs with the given inputs; 0: nothing ran
+  double estimated_run_ns = 0;          // the sum of outer loops and of nodes outside of loops
+  double outside_ns = 0;                // part of it: nodes outside of loops
+  bool assumes_iterations = false;      // kAssumedIterations stand for numbers that only the run knows
+  std::vector<std::string> open_sizes;  // names of sizes that inputs leave open; empty for given inputs
+  std::vector<LoopReport> loops;        // outer loops precede inner ones
+  std::vector<opt::Remark> maps;        // loops that rewrites have removed
 };
 
 // `native`: null if there is no native code. `all_remarks`: from loading and from planning. `measured`: null if nothing
@@ -92,7 +113,8 @@ Explanation explain(const plan::Program& program, const run::NativeLoops* native
 // those of planning, and kInvalidArgument for the reference interpreter.
 Result<Explanation> explain(const Session& session, std::span<const Feed> feeds = {});
 
-std::string to_text(const Explanation& explanation);
+// Begins with the answers: the time of a run, the loops and nodes that take it, and what would help. Then each loop.
+std::string to_text(const Explanation& explanation, const TextOptions& options = {});
 std::string to_json(const Explanation& explanation);
 
 }  // namespace treadle::report

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/caches.h"
 #include "op/costs.h"
@@ -145,11 +146,21 @@ class Body {
     if (const std::optional<double> took = measured_ns(part)) {
       measured_ns_ += *took;
       measured_nodes_.insert(p_.node_of[pc]);
+      add_node(pc, *took);
       return;
     }
     known_ += part.work;
     known_memory_ += weights;
-    estimate(part);
+    add_node(pc, estimate(part));
+  }
+
+  void add_node(uint32_t pc, double ns) {
+    if (!p_.node_of[pc] || !is_timed_alone(p_.code[pc].code)) return;
+    report_.nodes.push_back({.node = std::string(p_.node_of[pc]->name),
+                             .op = plan::op_names(p_, pc),
+                             .method = std::string(plan::method_of(p_, pc)),
+                             .loop = static_cast<int>(index_),
+                             .ns = ns});
   }
 
   // Bytes of weights that no earlier instruction has read.
@@ -161,7 +172,9 @@ class Body {
     return weights;
   }
 
-  void estimate(const Part& part) {
+  // Adds to the estimate of the iteration, and returns what it added.
+  double estimate(const Part& part) {
+    const double before = waits_ + computes_;
     double takes = work_ns(roof_, part.work) / costs::kReachedShare;
     if (part.kind == BodyPart::Kind::kDynamic) {
       const Instruction& in = p_.code[part.pc];
@@ -176,6 +189,7 @@ class Body {
       waits_ += part.share * (around + each * part.steps());
     }
     computes_ += is_native_ && !part.called ? takes : std::max(takes, cached_ns(part.traffic));
+    return waits_ + computes_ - before;
   }
 
   void finish() {
@@ -384,6 +398,46 @@ class Body {
 
 void LoopCost::add(uint32_t loop, const std::vector<LoopReport>& others, LoopReport& report) const {
   Body(*this, loop, others, report).run();
+}
+
+double LoopCost::outside_ns(uint32_t pc) const {
+  if (measured) return measured->total_ns(pc);
+  Work work;
+  if (const plan::ElementwiseCode* group = plan::elementwise_code(program, pc)) {
+    work = work_of(*group);
+  } else {
+    for (const ir::Node* node : plan::nodes_of(program, pc)) work += work_of(*node);
+  }
+  return costs::kKernelNs + work_ns(roof, work) / costs::kReachedShare;
+}
+
+void LoopCost::add_run(Explanation& e) const {
+  if (measured) e.measured_run_ns = measured->run_ns();
+  const std::vector<int> loops = run::innermost_loops(program);
+  for (uint32_t pc = 0; pc < program.code.size(); ++pc) {
+    const ir::Node* node = program.node_of[pc];
+    if (loops[pc] >= 0 || !node || !is_timed_alone(program.code[pc].code)) continue;
+    e.nodes.push_back({.node = std::string(node->name),
+                       .op = plan::op_names(program, pc),
+                       .method = std::string(plan::method_of(program, pc)),
+                       .ns = outside_ns(pc)});
+    e.outside_ns += e.nodes.back().ns;
+  }
+  for (LoopReport& loop : e.loops) {
+    loop.run_ns = loop.estimated_ns * loop.iterations_in_run;
+    for (NodeCost cost : loop.nodes) {
+      cost.ns *= loop.iterations_in_run;
+      e.nodes.push_back(std::move(cost));
+    }
+    if (loop.parent >= 0) continue;
+    e.estimated_run_ns += loop.run_ns;
+    e.outside_ns -= loop.outside_ns * loop.iterations_in_run;  // counted with the loop
+  }
+  e.outside_ns = std::max(e.outside_ns, 0.0);
+  e.estimated_run_ns += e.outside_ns;
+  std::ranges::sort(e.nodes, [](const NodeCost& a, const NodeCost& b) {
+    return std::tie(b.ns, a.loop, a.node) < std::tie(a.ns, b.loop, b.node);
+  });
 }
 
 }  // namespace treadle::report

@@ -20,6 +20,11 @@ struct LoopCost {
 
   // Fills the parts of a report about an iteration, calls and operations. `others`: has the reports of the inner loops.
   void add(uint32_t loop, const std::vector<LoopReport>& others, LoopReport& report) const;
+  // Fills the parts of an explanation about a whole run, from its loops and their iterations.
+  void add_run(Explanation& explanation) const;
+
+ private:
+  double outside_ns(uint32_t pc) const;  // of an instruction outside of loops, in a run
 };
 
 }  // namespace treadle::report

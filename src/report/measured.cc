@@ -15,6 +15,22 @@ constexpr size_t kRuns = 3;
 constexpr double kMostSeconds = 10;                                // limit of a run
 constexpr std::chrono::seconds kEnough = std::chrono::seconds(1);  // no further run begins after this
 
+// 0 if a run fails.
+double fastest_run_ns(const Session& session, std::span<const Feed> feeds) {
+  RunOptions options;
+  options.time_limit_s = kMostSeconds;
+  double fastest = 0;
+  const Clock::time_point first = Clock::now();
+  for (size_t i = 0; i < kRuns && Clock::now() - first < kEnough; ++i) {
+    std::vector<AnyValue> results;
+    const Clock::time_point begin = Clock::now();
+    if (!session.run(feeds, {}, results, options).ok()) return 0;
+    const double took = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+    fastest = i == 0 ? took : std::min(fastest, took);
+  }
+  return fastest;
+}
+
 }  // namespace
 
 std::optional<Measured> Measured::run(const Session& session, std::span<const Feed> feeds,
@@ -37,6 +53,7 @@ std::optional<Measured> Measured::run(const Session& session, std::span<const Fe
     }
   }
   made.iterations_ = iterations_of(*profile.runs().back());
+  made.run_ns_ = fastest_run_ns(session, feeds);
   return made;
 }
 

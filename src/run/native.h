@@ -62,6 +62,10 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   uint32_t outermost(uint32_t loop) const { return outermost_[loop]; }
   // What native code would save in an interpreted iteration of a loop, without what it would save in inner loops.
   double iteration_saves_ns(uint32_t loop) const { return loops_[loop].iteration_saves_ns; }
+  // What interpreting a loop may still cost before it is compiled (see `interpreted`).
+  double left_to_lose_ns(uint32_t loop) const {
+    return loops_[loop].compile_ns - loops_[loop].lost_ns.load(std::memory_order_relaxed);
+  }
   // Reports that interpreting this loop, inner loops included, cost `lost_ns` more than native code would have. The
   // loss counts for the outermost loop around it that can be native code. That loop is compiled once its losses are
   // about the cost of compiling. While its code waits for the loop's next iteration, losses count for the inner loop

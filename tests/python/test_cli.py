@@ -425,8 +425,12 @@ f (float[n] x) => (float[?] y) { y = Concat <axis = 0> (x, x) }
 
 
 def test_check_says_whether_the_model_runs(add, tmp_path):
-    assert tool("check", add).splitlines()[-1] == f"{add}: ok; treadle runs it"
-    assert json.loads(tool("check", add, "--json"))[0]["runs"] is True
+    assert tool("check", add).splitlines()[-2:] == [
+        f"{add}: ok; treadle runs it",
+        "  little to gain: no loop; 1 Add",
+    ]
+    checked = json.loads(tool("check", add, "--json"))[0]
+    assert checked["runs"] is True and checked["outlook"] == "little to gain: no loop; 1 Add"
     (tmp_path / "foreign.txt").write_text(FOREIGN)
     last = tool("check", tmp_path / "foreign.txt").splitlines()[-1]
     assert "ok (0 errors, 1 warning); treadle does not run it: " in last and "/Unheard_1" in last and "else" in last

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -131,7 +132,9 @@ def test_nodes_that_run_outside_of_the_loop_count_with_their_part_of_an_iteratio
     grown = many["estimated_ns_per_iteration"] - few["estimated_ns_per_iteration"]
     assert grown == pytest.approx(many["outside_ns_per_iteration"] - few["outside_ns_per_iteration"], rel=0.01)
     assert few["roof_ns_per_iteration"] <= few["estimated_ns_per_iteration"]
-    assert "of it for 1 node of the body, run outside of the loop for all iterations at once" in narrow.explain()
+    assert "of it for 1 node of the body, run outside of the loop for all iterations at once" in narrow.explain(
+        width=160
+    )
     # With inputs, the estimate holds the time that the product took in a run.
     feeds = {"xs": np.ones((5, 4000), np.float32), "h": np.ones(64, np.float32), "w": np.ones((4000, 64), np.float32)}
     (measured,) = wide.explain(feeds, json=True)["loops"]
@@ -166,7 +169,8 @@ def test_a_loop_that_has_not_run_for_long_is_no_native_code():
     s.run(None, feeds)
     (loop,) = s.explain(json=True)["loops"]
     assert loop["tier"] == "chain"
-    assert "long enough" in loop["why_not_native"]
+    assert re.fullmatch(r"it will be after about \d[\d.e+]* runs? of this size", loop["why_not_native"])
+    assert loop["runs_until_native"] >= 1
     s.compile()
     (loop,) = s.explain(json=True)["loops"]
     assert loop["tier"] == "native"
@@ -301,7 +305,7 @@ def test_a_run_with_the_inputs_supplies_the_sizes_that_the_plan_lacks():
     assert 0 < loop["measured_ns_per_iteration"] < loop["estimated_ns_per_iteration"]
     assert "CumSum" in {node["op"] for node in loop["not_in_roof"]}
     assert loop["bound_by"] is None
-    text = s.explain(feeds)
+    text = s.explain(feeds, width=160)
     assert "300 iterations" in text and "of it measured in a run; the machine's roof is at least" in text
 
 
@@ -363,6 +367,45 @@ def test_the_tool_explains(tmp_path, tool):
     assert report["is_specific"]
     assert report["loops"][0]["tier"] == "native"
     assert report["machine"]["flops_per_ns"] > 0
+
+
+def test_the_tool_lists_rewrites_when_asked(tmp_path, tool):
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(scan_with_weights())
+    run = [tool, "explain", str(path)]
+    brief, full = (
+        subprocess.run([*run, *more], capture_output=True, text=True, check=True).stdout
+        for more in ([], ["--rewritten"])
+    )
+    assert "what would help" in brief and "batched   " not in brief and "batched   " in full
+    assert max(map(len, brief.splitlines())) <= 100
+
+
+def test_a_text_is_as_wide_as_asked():
+    s = session(scan_with_weights(), jit="off")
+    for width in (60, 100, 160):
+        text = s.explain(width=width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "what would help\n  native code, which is switched off" in text
+    assert "1 batched" in s.explain() and "batched   " in s.explain(rewritten=True)
+
+
+def test_the_time_of_a_run_is_measured_with_inputs():
+    s = session(scan_with_weights())
+    feeds = {"xs": np.ones((5, 2000), np.float32), "h": np.ones(64, np.float32), "w": np.ones((2000, 64), np.float32)}
+    measured, estimated = s.explain(feeds, json=True), s.explain(json=True)
+    assert measured["measured_ns_per_run"] > 0
+    assert measured["estimated_ns_per_run"] > 0 and not measured["assumes_iterations"]
+    assert measured["nodes"][0]["op"] == "MatMul"
+    assert [n["ns"] for n in measured["nodes"]] == sorted((n["ns"] for n in measured["nodes"]), reverse=True)
+    assert measured["loops"][0]["iterations_per_run"] == 5 == estimated["loops"][0]["iterations_per_run"]
+
+
+def test_check_says_whether_loops_pay(tmp_path, tool):
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(model("t = Tanh(s)"))
+    done = subprocess.run([tool, "check", str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].startswith("  will profit: 1 loop carries state, 9 iterations known; ")
 
 
 def test_the_tool_profiles(tmp_path, tool):
