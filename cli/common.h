@@ -104,6 +104,7 @@ void add_infer(CLI::App& app, int& status);
 void add_ops(CLI::App& app, int& status);
 void add_options(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
+void add_serve(CLI::App& app, int& status);
 void add_stream(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);

@@ -48,6 +48,24 @@ class IgnoreInterrupts {
   struct sigaction before_ = {};
 };
 
+// While a child runs, a request to end is passed on to it, and its end is waited for.
+class PassOnTermination {
+ public:
+  explicit PassOnTermination(pid_t child) {
+    child_ = child;
+    struct sigaction passing = {};
+    passing.sa_handler = [](int signal) { kill(child_, signal); };
+    sigaction(SIGTERM, &passing, &before_);
+  }
+  ~PassOnTermination() { sigaction(SIGTERM, &before_, nullptr); }
+  PassOnTermination(const PassOnTermination&) = delete;
+  PassOnTermination& operator=(const PassOnTermination&) = delete;
+
+ private:
+  static inline volatile std::sig_atomic_t child_ = 0;
+  struct sigaction before_ = {};
+};
+
 class Attributes {
  public:
   Attributes() {
@@ -99,6 +117,7 @@ int run_in_python(const std::string& module, const std::vector<std::string>& arg
                     "TREADLE_PYTHON to the path of a Python that has it",
                     interpreter, std::strerror(problem)));
   }
+  const PassOnTermination pass_on(child);
   const int status = status_of(child);
   if (status == kNoPackage) {
     throw InputError(

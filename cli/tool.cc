@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   cli::add_test(app, status);
   cli::add_bench(app, status);
   cli::add_stream(app, status);
+  cli::add_serve(app, status);
   cli::add_explain(app, status);
   cli::add_profile(app, status);
   cli::add_bisect(app, status);

@@ -1,5 +1,6 @@
 """The command line, apart from tritonclient, whose messages the SDK cannot stand beside its own."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -9,12 +10,21 @@ import pytest
 from servers import SUMS, free_port
 from treadle.serving import _command, _websocket
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "howto" / "serving.md"
+ROOT = pathlib.Path(__file__).parents[3]
+TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
+PAGE = ROOT / "docs" / "howto" / "serving.md"
 
 
 def test_the_page_and_the_help_have_the_same_options():
     known = {option for action in _command.parser()._actions for option in action.option_strings} - {"-h"}
     assert set(re.findall(r"--[a-z_]+", PAGE.read_text(encoding="utf-8"))) == known
+
+
+@pytest.mark.skipif(not TOOL.exists(), reason=f"{TOOL} is not built")
+def test_the_tool_has_the_same_options():
+    known = {option for action in _command.parser()._actions for option in action.option_strings} - {"-h"}
+    shown = subprocess.run([TOOL, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^ +(?:-h,)?(--[a-z_]+)", shown, re.MULTILINE)) == known
 
 
 def test_models_that_are_none(tmp_path):
