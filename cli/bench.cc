@@ -14,10 +14,12 @@
 
 #include "bar.h"
 #include "common.h"
+#include "in_python.h"
 #include "inputs.h"
 #include "json.h"
 #include "latencies.h"
 #include "signal_stream.h"
+#include "temporary_folder.h"
 
 namespace cli {
 
@@ -93,11 +95,13 @@ class Repetition {
 struct Bench : Inputs {
   double seconds = 2;
   size_t callers = 1;
+  std::string other;  // an engine to compare with
   bool stream = false;
   StreamFlags flags;
 
   int operator()() const {
     if (!stream && flags.is_given()) throw UsageError("--time, --hop, --context, --state and --push need --stream");
+    if (!other.empty()) return time_both();
     const CatchInterrupts here;
     const Stopwatch loading;
     const Session session = open_session(model, common);
@@ -123,6 +127,22 @@ struct Bench : Inputs {
     double push_seconds = 0;  // of the signal in a push; 0: unknown
     RunOptions options = {};  // of the first run
   };
+
+  // Python runs both engines in turns.
+  int time_both() const {
+    if (stream || callers > 1) throw UsageError("--with times runs of one caller: leave --stream and --callers out");
+    const TemporaryFolder folder;
+    std::vector<std::string> words = {model == "-" ? folder.add("model.onnx", read_input(model)) : model};
+    size_t count = 0;
+    for (const auto& [name, value] : feeds(open_session(words[0], common))) {
+      words.push_back(fmt::format("--feed={}={}", name, folder.add(fmt::format("{}.pb", count++), value.to_pb(name))));
+    }
+    words.push_back(fmt::format("--seconds={}", seconds));
+    words.push_back(fmt::format("--threads={}", common.threads));
+    for (const std::string& text : common.options) words.push_back("--option=" + text);
+    if (common.json) words.emplace_back("--json");
+    return run_in_python("treadle._bench_with", words);
+  }
 
   const char* unit() const { return stream ? "pushes" : "runs"; }
 
@@ -240,6 +260,9 @@ void add_bench(CLI::App& app, int& status) {
   command.add_flag("--stream", bench->stream,
                    "Time pushes of a stream rather than runs; takes the options of `stream`");
   bench->flags.add(command);
+  command.add_option("--with", bench->other, "Run another engine in turns with treadle, and give the ratio")
+      ->type_name("ENGINE")
+      ->check(one_of({"onnxruntime"}));
   add_quiet(command, bench->common);
   command.callback([bench, &status] { status = (*bench)(); });
 }

@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -15,6 +12,7 @@
 #include "drawing.h"
 #include "feeds.h"
 #include "in_python.h"
+#include "temporary_folder.h"
 
 namespace cli {
 
@@ -23,31 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using treadle::Feeds;
 using treadle::Session;
-
-// Goes with all files in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "treadle-compare-XXXXXX").string()) {
-    if (!mkdtemp(path_.data()))
-      throw InputError(fmt::format("no temporary folder {}: {}", path_, std::strerror(errno)));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  // Writes a file, and returns its path.
-  std::string add(const std::string& name, std::string_view bytes) const {
-    const std::string path = (fs::path(path_) / name).string();
-    write_file(path, bytes);
-    return path;
-  }
-
- private:
-  std::string path_;
-};
 
 bool is_model(const std::string& word) {
   const std::string ending = fs::path(word).extension().string();
