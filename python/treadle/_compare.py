@@ -53,7 +53,12 @@ def compare(
     name = other if isinstance(other, str) and other in (ONNXRUNTIME, REFERENCE) else TREADLE
     theirs_model = ours_model if name != TREADLE else _model_of(other)
     with contextlib.ExitStack() as stack:
-        ours = Side("treadle", stack.enter_context(Engine(TREADLE, threads, options)), ours_model, feeds)
+        ours = Side(
+            "the model" if name == TREADLE else "treadle",
+            stack.enter_context(Engine(TREADLE, threads, options)),
+            ours_model,
+            feeds,
+        )
         theirs_options = options if name == TREADLE else None
         theirs = Side(
             "the other model" if name == TREADLE else name,

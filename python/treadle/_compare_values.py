@@ -183,7 +183,9 @@ def _one_by_one(
         if at in in_ours and at in in_theirs:
             found = difference(ours[at], theirs[at], tolerance)
         else:
-            found = Difference(False, math.inf, problem=f"only {'treadle' if at in in_ours else 'the other'} runs it")
+            found = Difference(
+                False, math.inf, problem=f"only the {'first' if at in in_ours else 'other'} one runs this"
+            )
         apart[at] = found.largest
         if not found.agrees and first is None:
             first = at, found

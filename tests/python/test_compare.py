@@ -170,7 +170,7 @@ def test_loops_of_unlike_length():
     models = [treadle.parse_model(text.replace("MORE", more)) for more in "01"]
     found = treadle.compare(models[0], {"n": np.array(3), "h": np.float32(1)}, models[1], runs=1, watch=["t"])
     assert found.first.iterations == (3,)
-    assert found.first.difference.problem == "only the other runs it"
+    assert found.first.difference.problem == "only the other one runs this"
 
 
 def test_a_refusal_is_told():
@@ -213,7 +213,7 @@ def test_wrong_feeds(feeds, message):
 @needs_tool
 def test_the_command(folder):
     said = tool("compare", "a.onnx", "b.onnx", "feeds.npz", "--runs", 1, "--save", "saved", cwd=folder, status=1)
-    assert said.startswith("result      treadle and the other model differ\n")
+    assert said.startswith("result      the model and the other model differ\n")
     assert "first       /Scan_0 body, iteration 5: If /Scan_0:body/If_2 is off" in said
     found = json.loads(tool("compare", "a.onnx", "b.onnx", "feeds.npz", "--json", "--runs", 1, cwd=folder, status=1))
     assert found["first"]["iterations"] == [5] and found["agrees"] is False

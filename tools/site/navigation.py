@@ -20,6 +20,7 @@ SECTIONS = {
                 "onnxruntime-provider",
                 "tuning",
                 "look-inside",
+                "compare-engines",
                 "troubleshooting",
                 "small-model",
                 "deployment",

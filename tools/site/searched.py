@@ -37,6 +37,9 @@ SEARCHED: dict[str, dict[str, str]] = {
         "NaN": "nan, not a number",
         "Warnings": "warnings, warning, userwarning",
     },
+    "howto/compare-engines.md": {
+        "": "compare, difference, different results, onnxruntime differs, wrong results, verify, validate, accuracy",
+    },
     "howto/deployment.md": {"": "docker, container, deploy, production"},
     "howto/install.md": {"": "install, installation, wheel, wheels, debian"},
     "howto/look-inside.md": {
