@@ -32,7 +32,7 @@ std::string elements(const Value& tensor) {
   } else if (is_number(tensor)) {
     for (const double number : tensor.to_doubles()) {
       if (items.size() == kShown) break;
-      items.push_back(fmt::format("{:.6g}", number));
+      items.push_back(std::isnan(number) ? "nan" : fmt::format("{:.6g}", number));  // of either sign
     }
   }
   const bool more = tensor.count() > static_cast<int64_t>(items.size());
@@ -42,11 +42,15 @@ std::string elements(const Value& tensor) {
 std::string range(const Value& tensor) {
   if (!is_number(tensor) || tensor.count() <= static_cast<int64_t>(kShown)) return "";
   double low = INFINITY, high = -INFINITY;
+  int64_t nan = 0;
   for (const double number : tensor.to_doubles()) {
-    low = std::min(low, number);
+    nan += std::isnan(number) ? 1 : 0;
+    low = std::min(low, number);  // a NaN changes neither
     high = std::max(high, number);
   }
-  return fmt::format("  from {:.6g} to {:.6g}", low, high);
+  if (nan == tensor.count()) return "  all nan";
+  const std::string some = nan > 0 ? fmt::format(", {} nan", nan) : "";
+  return fmt::format("  from {:.6g} to {:.6g}{}", low, high, some);
 }
 
 }  // namespace

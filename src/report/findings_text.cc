@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "base/json.h"
 #include "report/findings.h"
 #include "report/statistics_text.h"
@@ -14,6 +16,11 @@ constexpr size_t kMostPlaces = 8;  // in the text
 
 std::string index_text(const std::vector<int64_t>& index) {
   return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+// Processors make NaN of either sign, which says nothing.
+std::string number_text(double number) {
+  return std::isnan(number) ? "nan" : fmt::format("{:.6g}", number);
 }
 
 // "/Scan_1 body, iteration 2: "
@@ -44,7 +51,7 @@ std::string line(const FoundValue& value) {
 
 std::string operand_line(const FoundValue& value) {
   std::string text = line(value);
-  if (value.number && value.statistics.count > 1) text += fmt::format(", {:.6g} there", *value.number);
+  if (value.number && value.statistics.count > 1) text += fmt::format(", {} there", number_text(*value.number));
   if (value.made_by.empty()) return text;
   text += ", made by " + value.made_by;
   if (value.iteration >= 0) text += fmt::format(" in iteration {}", value.iteration);
@@ -65,7 +72,7 @@ void add_place(std::string& out, const Findings& findings, size_t index) {
   for (const FoundValue& input : place.inputs) out += fmt::format("            input   {}\n", operand_line(input));
   out += fmt::format("            {}  {}", place.op.empty() ? "value " : "output", line(place.result));
   if (place.has_element && !place.element.empty()) {
-    out += fmt::format(", the first at {}: {:.6g}", index_text(place.element), place.number);
+    out += fmt::format(", the first at {}: {}", index_text(place.element), number_text(place.number));
   }
   out += "\n";
   if (place.times > 1)

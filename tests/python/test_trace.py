@@ -161,6 +161,28 @@ def test_values_with_the_tool(levels):
 
 
 @needs_tool
+def test_a_run_counts_the_nan_of_its_outputs(levels):
+    """Also those that are not among the elements that it prints."""
+    x = levels.parent / "long.npy"
+    np.save(x, np.array([*range(2, 12), 0, 1], np.float32))
+    assert ", 2 nan\n" in tool("run", levels, x)
+    np.save(x, np.zeros(9, np.float32) - np.float32(np.nan))
+    assert "  all nan\n" in tool("run", levels, x)
+
+
+@needs_tool
+@pytest.mark.parametrize("number", [0, np.inf])
+def test_nan_has_no_sign(tmp_path, number):
+    (tmp_path / "m.onnxtxt").write_text(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[2] x) => (float[2] y) { y = Div (x, x) }'
+    )
+    np.save(tmp_path / "x.npy", np.array([1, number], np.float32))
+    text = tool("run", tmp_path / "m.onnxtxt", tmp_path / "x.npy", "--find", "nan", status=1)
+    assert "the first at [1]: nan\n" in text
+    assert "1, nan\n" in tool("run", tmp_path / "m.onnxtxt", tmp_path / "x.npy")
+
+
+@needs_tool
 def test_values_of_changing_sizes(tmp_path):
     path = tmp_path / "growing.onnx"
     path.write_bytes(
