@@ -64,6 +64,8 @@ class Contents {
     return out;
   }
 
+  bool has(const std::string& name) const { return series_.contains(name); }
+
   std::string problem;
 
  private:
@@ -171,6 +173,8 @@ int Look::run(const Session& session, const Feeds& feeds, treadle::RunOptions& o
   for (size_t i = 0; !values.empty() && i < trace.count(); ++i) {
     if (const std::string why = trace.missing(i); !why.empty()) {
       fmt::print(stderr, "{}: {}\n", trace.name(i), why);
+    } else if (!contents.has(trace.name(i))) {
+      fmt::print(stderr, "{}: not computed in these iterations of this run\n", trace.name(i));
     }
   }
   if (!values.empty()) {

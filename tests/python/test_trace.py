@@ -161,6 +161,14 @@ def test_values_with_the_tool(levels):
 
 
 @needs_tool
+def test_iterations_that_do_not_come_are_told(levels):
+    out = levels.parent / "out.npz"
+    command = [TOOL, "run", levels, levels.parent / "x.npy", "--values", "less@7", "--values-out", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "/Scan_1:body/less: not computed in these iterations of this run\n"
+
+
+@needs_tool
 def test_a_run_counts_the_nan_of_its_outputs(levels):
     """Also those that are not among the elements that it prints."""
     x = levels.parent / "long.npy"
