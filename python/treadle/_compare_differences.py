@@ -52,6 +52,7 @@ class Difference:
     count: int = 0
     shape: tuple[int, ...] = ()
     problem: str = ""  # where the values cannot be compared element by element
+    first_at: tuple[int, ...] = ()  # the first element beyond the tolerance
 
 
 def _problem(text: str) -> Difference:
@@ -117,11 +118,15 @@ def _of_arrays(a: NDArray[Any], b: NDArray[Any], tolerance: Tolerance) -> Differ
     if a.size == 0 or are_equal(a, b):
         return Difference(True, count=a.size, shape=a.shape)
     apart = distances(a, b).reshape(-1)
-    wrong = int((apart > tolerance.allowed(b.reshape(-1))).sum())
-    worst = int(apart.argmax())
-    at = tuple(int(i) for i in np.unravel_index(worst, a.shape))
+    beyond = apart > tolerance.allowed(b.reshape(-1))
+    wrong, worst = int(beyond.sum()), int(apart.argmax())
+    at, first_at = (
+        tuple(int(i) for i in np.unravel_index(element, a.shape)) for element in (worst, int(beyond.argmax()))
+    )
     found, expected = (_plain(array.reshape(-1)[worst]) for array in (a, b))
-    return Difference(wrong == 0, float(apart[worst]), at, found, expected, wrong, a.size, a.shape)
+    return Difference(
+        wrong == 0, float(apart[worst]), at, found, expected, wrong, a.size, a.shape, first_at=first_at if wrong else ()
+    )
 
 
 def _plain(element: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
 import os
@@ -28,6 +29,7 @@ from ._compare_values import (
 )
 from ._comparison import Comparison, Cost, FirstDifference, OutputDifference
 from ._errors import EngineError
+from ._proto import initializers
 from ._values import OrtValue
 
 MOST_MARKS = 8  # of the drift of a state
@@ -248,6 +250,7 @@ class Search:
         assert finding.first is not None and finding.difference is not None
         lone = LoneNode(self, value, finding.first)
         alone = lone.run()
+        self._note_nan(lone)
         if save is not None and lone.can_be_saved:
             lone.save(save)
         return FirstDifference(
@@ -258,10 +261,25 @@ class Search:
             iterations=finding.first,
             difference=finding.difference,
             inputs=lone.apart,
+            constants=lone.constants,
             alone=alone,
             why_not_alone=lone.why_not,
             saved=save if save is not None and lone.can_be_saved else "",
         )
+
+    def _note_nan(self, lone: LoneNode) -> None:
+        """Engines hand a NaN on in different ways, so its cause comes before the difference."""
+        names = [name for name in lone.inputs if name in lone.contents and _has_nan(lone.contents[name][0])]
+        if names:
+            self.notes.append(f"{names[0]} has nan, which engines treat differently: treadle run --find nan says why")
+
+
+def _has_nan(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
+
+
+def _array(tensor: bytes) -> Any:
+    return _core.Value.from_pb(tensor).numpy()
 
 
 class LoneNode:
@@ -272,6 +290,7 @@ class LoneNode:
         self.why_not = ""
         self.apart: dict[str, float] = {}  # how far the inputs are apart
         self.contents: dict[str, tuple[Any, Any]] = {}  # by the names of values: treadle's, the other engine's
+        self.constants: dict[str, Difference] = {}  # of the node here, which the node of the other model has otherwise
         self.model = b""
         self.inputs: list[str] = []  # names of values
         # What the other engine makes of treadle's inputs or, if the other model has another node there, of its own.
@@ -311,7 +330,19 @@ class LoneNode:
         inputs = [back.get(name, name) for name in inputs]
         if unknown := [name for name in inputs if name not in self.contents]:
             raise LookupError(f"the other model computes it of {unknown[0]}, which is no input of the node here")
+        self._note_constants(model)
         return model, inputs
+
+    def _note_constants(self, theirs: bytes) -> None:
+        """Pairs the constants by their order, in which the node reads them."""
+        mine, others = initializers(self.model), initializers(theirs)
+        if len(mine) != len(others):
+            return
+        for name, a, b in zip(mine, mine.values(), others.values(), strict=True):
+            with contextlib.suppress(EngineError, TypeError):  # a type that numpy lacks
+                apart = difference(_array(a), _array(b), Tolerance(0, 0))
+                if not apart.agrees:
+                    self.constants[name] = apart
 
     def _fetch(self, names: list[str]) -> None:
         """The contents of values that the node reads, in both engines. LookupError where an engine does not say them."""

@@ -32,15 +32,19 @@ class FirstDifference:
     iterations: tuple[int, ...]  # of the loops around it, outermost first
     difference: Difference
     inputs: dict[str, float]  # the largest difference of each value that the node reads
+    constants: dict[str, Difference]  # the node's weights that are others in the second model
     alone: Difference | None = None  # the node alone in both engines, on treadle's inputs
     why_not_alone: str = ""
     saved: str = ""  # the folder
 
     @property
     def verdict(self) -> str:
-        """ "computes differently" where the node alone does so on equal inputs; "only amplifies" what comes in otherwise."""
+        """What the node alone does on equal inputs: it "has other constants" or "computes differently". Where it does
+        neither, it "only amplifies" what comes in."""
         if self.alone is None:
             return ""
+        if self.constants and not self.alone.agrees:
+            return "has other constants"
         return "only amplifies" if self.alone.agrees else "computes differently"
 
 
@@ -111,8 +115,11 @@ def _output(output: OutputDifference, tolerance: Tolerance, width: int) -> str:
     apart = output.difference
     if apart.agrees:
         return f"output      {output.name:{width}}  agrees     largest difference {_number(apart.largest)}"
-    beyond = f" ({apart.wrong:,} of {apart.count:,} beyond {tolerance})" if not apart.problem else ""
-    return f"output      {output.name:{width}}  DIFFERENT  {_apart(apart)}{beyond}"
+    if apart.problem:
+        return f"output      {output.name:{width}}  DIFFERENT  {apart.problem}"
+    how = f"beyond {tolerance}" if isinstance(apart.found, (float, complex)) else "differ"
+    many = f"{apart.wrong:,} of {apart.count:,} {how}{_first_at(apart)}"
+    return f"output      {output.name:{width}}  DIFFERENT  {_apart(apart)} ({many})"
 
 
 def _apart(apart: Difference) -> str:
@@ -120,6 +127,11 @@ def _apart(apart: Difference) -> str:
         return apart.problem
     at = f" at {list(apart.at)}" if apart.at else ""
     return f"largest {_number(apart.largest)}{at}: {_number(apart.found)} against {_number(apart.expected)}"
+
+
+def _first_at(apart: Difference) -> str:
+    """Where the first is not the largest, too."""
+    return f", the first at {list(apart.first_at)}" if apart.first_at and apart.first_at != apart.at else ""
 
 
 def _first(first: FirstDifference) -> list[str]:
@@ -130,6 +142,9 @@ def _first(first: FirstDifference) -> list[str]:
         f"first       {where}{first.op} {first.node} is off, {inputs}",
         f"{_INDENT}{first.name}: {_apart(first.difference)}",
     ]
+    for name, apart in first.constants.items():
+        some = f" in {apart.wrong:,} of {apart.count:,} elements" if apart.count > 1 and apart.wrong else ""
+        lines.append(f"{_INDENT}constant {name} differs{some}: {_apart(apart)}{_first_at(apart)}")
     if first.alone is not None:
         lines.append(f"{_INDENT}alone on these inputs off by {_number(first.alone.largest)}: it {first.verdict}")
     elif first.why_not_alone:
@@ -144,7 +159,9 @@ def _marks(marks: list[tuple[int, float]]) -> str:
 
 
 def _cost(cost: Cost) -> str:
-    return f"{cost.engine} {cost.version} {cost.seconds * 1e3:.3g} ms, {cost.peak_bytes / 1e6:.0f} MB"
+    is_this_treadle = cost.engine not in ("treadle", "onnxruntime")  # whose version is said already
+    version = "" if is_this_treadle else f" {cost.version}"
+    return f"{cost.engine}{version}: {cost.seconds * 1e3:.3g} ms, {cost.peak_bytes / 1e6:.0f} MB"
 
 
 def _number(value: Any) -> str:

@@ -82,6 +82,16 @@ def nodes(model: bytes) -> list[tuple[str, str, str]]:
     return found
 
 
+def initializers(model: bytes) -> dict[str, bytes]:
+    """The serialized tensors of the main graph, by their names, in the order of the file."""
+    found = {}
+    for graph in _contents(memoryview(model), _MODEL_GRAPH):
+        for tensor in _contents(graph, _GRAPH_INITIALIZER):
+            name = b"".join(bytes(text) for text in _contents(tensor, _TENSOR_NAME)).decode("utf-8", "replace")
+            found[name] = bytes(tensor)
+    return found
+
+
 def operators(model: bytes) -> set[str]:
     """The operators of all nodes of the model, in bodies and functions too."""
     waiting = [(graph, _GRAPH_NODE) for graph in _contents(memoryview(model), _MODEL_GRAPH)]

@@ -253,3 +253,32 @@ def test_without_python(folder):
     (folder / "bare").chmod(0o755)
     said = tool(*words, cwd=folder, status=1, TREADLE_PYTHON=folder / "bare")
     assert "needs the Python package treadle, which" in said and "pip install treadle" in said
+
+
+def test_a_weight_that_differs():
+    """The second model has one other weight: it is named, and not only the node that reads it."""
+    text = HEAD + "g (float[2] x) => (float[2] y, int64 i) <float[2,2] w = {1, 2, 3, WEIGHT}, float[2] b = {1, 1}> "
+    text += "{ p = MatMul (x, w) y = Add (p, b) i = ArgMax <keepdims = 0> (y) }"
+    models = [treadle.parse_model(text.replace("WEIGHT", weight)) for weight in ("4", "0.5")]
+    found = treadle.compare(models[0], {"x": np.float32([1, 2])}, models[1], runs=1)
+    assert found.first.op == "MatMul" and found.first.verdict == "has other constants"
+    assert list(found.first.constants) == ["w"]
+    apart = found.first.constants["w"]
+    assert (apart.wrong, apart.at, apart.found, apart.expected) == (1, (1, 1), 4, 0.5)
+    assert "constant w differs in 1 of 4 elements: largest 3.5 at [1, 1]: 4 against 0.5\n" in str(found)
+    assert "largest 7 at [1]: 11 against 4 (1 of 2 beyond" in str(found)
+
+
+def test_the_first_element_that_differs():
+    """Beside the largest difference, which says little of tokens, stands the first one."""
+    text = HEAD + "g (int64[4] x) => (int64[4] y) <int64[4] w = {0, 1, 9, 0}> { y = OP (x, w) }"
+    models = [treadle.parse_model(text.replace("OP", op)) for op in ("Add", "Sub")]
+    found = treadle.compare(models[0], {"x": np.array([5, 5, 5, 5])}, models[1], runs=1)
+    assert "largest 18 at [2]: 14 against -4 (2 of 4 differ, the first at [1])" in str(found)
+
+
+def test_a_nan_in_front_of_the_difference_is_told():
+    text = HEAD + "g (float[2] x) => (float[2] y) { a = Log (x) y = OP (a) }"
+    models = [treadle.parse_model(text.replace("OP", op)) for op in ("Exp", "Abs")]
+    found = treadle.compare(models[0], {"x": np.float32([2, -1])}, models[1], runs=1)
+    assert found.notes == ["a has nan, which engines treat differently: treadle run --find nan says why"]
