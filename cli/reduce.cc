@@ -255,8 +255,10 @@ void add_reduce(CLI::App& app, int& status) {
   command.add_option("-o,--out", reduce->out, "Where the small model goes; else NAME.small.onnx in the working folder")
       ->type_name("FILE");
   command
-      .add_option("--matches", reduce->matches,
-                  "A text that the command's output has to have, too; then the command need not fail")
+      .add_option(
+          "--matches", reduce->matches,
+          "A text that the command's output has to have, too; then the command need not fail. Most failures of a "
+          "command have one exit status, so give a part of the message")
       ->type_name("TEXT");
   command
       .add_option("--timeout", reduce->timeout,

@@ -119,7 +119,7 @@ struct Run : Inputs {
 }  // namespace
 
 void add_run(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("run", "Run a model");
+  CLI::App& command = *app.add_subcommand("run", "Run a model; --find and --values look inside the run");
   const auto run = std::make_shared<Run>();
   run->add(command);
   command.add_option("--output", run->outputs, "Compute this output only; may be repeated")
