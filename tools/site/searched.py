@@ -65,6 +65,9 @@ SEARCHED: dict[str, dict[str, str]] = {
     },
     "howto/which-models-profit.md": {"": "which models, which models profit, is my model faster, speedup, when to use"},
     "gallery.md": {"": "examples, example, demo, samples"},
+    "tutorials/wrong-number.md": {
+        "": "wrong number, wrong numbers, wrong output, wrong tokens, wrong weight, compare two models, mismatch",
+    },
     "limits.md": {"": "timeout, time limit, memory limit, endless loop, infinite loop"},
     "memory.md": {"": "memory, out of memory, oom"},
     "security-model.md": {"": "untrusted models, security"},
