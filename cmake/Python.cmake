@@ -47,7 +47,8 @@ endif()
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/treadle"
   "${PROJECT_SOURCE_DIR}/python/treadle/*.py" "${PROJECT_SOURCE_DIR}/python/treadle/*.pyi"
-  "${PROJECT_SOURCE_DIR}/python/treadle/*.html" "${PROJECT_SOURCE_DIR}/python/treadle/py.typed"
+  "${PROJECT_SOURCE_DIR}/python/treadle/*.html" "${PROJECT_SOURCE_DIR}/python/treadle/report/*.js" "${PROJECT_SOURCE_DIR}/python/treadle/report/d3.LICENSE"
+  "${PROJECT_SOURCE_DIR}/python/treadle/py.typed"
   "${PROJECT_SOURCE_DIR}/python/treadle/_onnxruntime/METADATA"
   "${PROJECT_SOURCE_DIR}/python/treadle/_onnxruntime/top_level.txt")
 foreach(file IN LISTS python_files)

@@ -1,0 +1,102 @@
+"""A report about a model on one page: is it fast and what would help, its loops and nodes, where the time goes, values over
+iterations. `treadle report` on the command line.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._answers import about, answers
+from ._data import FAILURES, explanation_of, nodes_of, problems_of, pushes_of, times_of, trace_of
+from ._page import page
+
+if TYPE_CHECKING:
+    from .._session import InferenceSession
+    from .._types import InputValue, PathOrBytes
+
+__all__ = ["Report", "report"]
+
+
+class Report:
+    """A page; in notebooks it shows itself."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        """Not for callers: `report` makes reports."""
+        self.data = data
+        """What the page shows."""
+
+    @property
+    def html(self) -> str:
+        """The page: one file that needs no network."""
+        return page(self.data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page; OSError where the file cannot be written."""
+        pathlib.Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return framed(self.html)
+
+    def __repr__(self) -> str:
+        """The first answer."""
+        return f"<treadle.report.Report: {self.data['title']}>"
+
+    def __str__(self) -> str:
+        """The answers at its top."""
+        return "\n".join(answer["text"] for answer in self.data["answers"])
+
+
+def framed(text: str, height: int = 640) -> str:
+    """A page as a part of another one, from which it is kept apart."""
+    return (
+        f'<iframe sandbox="allow-scripts" style="width: 100%; height: {height}px; border: 0" '
+        f'srcdoc="{html.escape(text, quote=True)}"></iframe>'
+    )
+
+
+def report(
+    model: PathOrBytes,
+    input_feed: Mapping[str, InputValue] | None = None,
+    *,
+    session: InferenceSession | None = None,
+    stream: Mapping[str, Any] | None = None,
+    rate: float = 0,
+    runs: int = 5,
+    title: str = "",
+) -> Report:
+    """A report about a model (a path or bytes), and, with `input_feed`, about runs with these inputs.
+
+    `session`: the session to ask, else one is opened; a model that cannot be opened gets a report with its problems.
+    `stream`: arguments of `InferenceSession.stream` (`time`, `hop`, `state`, ...) with which the input that is cut along
+    time is pushed piece by piece; `rate`: its samples per second. `runs`: of the profile.
+    """
+    name = title or (os.fspath(model) if isinstance(model, (str, os.PathLike)) else "a model")  # type: ignore[arg-type]
+    problems = problems_of(model)
+    data: dict[str, Any] = {
+        "title": os.path.basename(str(name)) or str(name),
+        "problems": problems,
+        "nodes": nodes_of(model),
+    }
+    data |= {"explanation": None, "times": None, "trace": None, "pushes": None}
+    refused = ""
+    try:
+        if session is None:
+            from .._session import InferenceSession as Opened
+
+            source = os.fspath(model) if isinstance(model, os.PathLike) else model
+            session = Opened(source)  # type: ignore[arg-type]
+        if input_feed is not None:
+            data["times"] = times_of(session, input_feed, runs)
+            data["trace"] = trace_of(session, input_feed)
+            if stream is not None:
+                data["pushes"] = pushes_of(session, input_feed, stream, rate)
+        data["explanation"] = explanation_of(session, input_feed)
+    except FAILURES as problem:
+        refused = str(problem)
+    data["about"] = about(data, session)
+    data["answers"] = answers(data, refused)
+    return Report(data)
