@@ -110,6 +110,7 @@ void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_bisect(CLI::App& app, int& status);
 void add_compare(CLI::App& app, int& status);
+void add_report(CLI::App& app, int& status);
 void add_reduce(CLI::App& app, int& status);
 void add_triton_config(CLI::App& app, int& status);
 // Hidden commands, which describe the others to shells and in manual pages.

@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   cli::add_profile(app, status);
   cli::add_bisect(app, status);
   cli::add_compare(app, status);
+  cli::add_report(app, status);
   cli::add_reduce(app, status);
   cli::add_triton_config(app, status);
   cli::add_onnxruntime_lib(app);
