@@ -194,12 +194,12 @@ def find(seed: int, count: int = 20) -> int:
     return 0 if right == total else 1
 
 
-def best_of(run, seconds: float = 0.3) -> float:
+def best_of(run: Callable, *arguments, seconds: float = 0.3, **options) -> float:
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
         begin = time.perf_counter()
-        run()
+        run(*arguments, **options)
         times.append(time.perf_counter() - begin)
     return min(times)
 
@@ -223,10 +223,10 @@ def cost() -> int:
             print(f"{name:<28.28}  {problem}")
             continue
         times = [
-            best_of(lambda: usual.run(None, feeds)),
-            best_of(lambda: session.trace(feeds, watch=[], statistics=False)),
-            best_of(lambda: session.trace(feeds, memory=1 << 30)),
-            best_of(lambda: session.trace(feeds, find="nan", statistics=False)),
+            best_of(usual.run, None, feeds),
+            best_of(session.trace, feeds, watch=[], statistics=False),
+            best_of(session.trace, feeds, memory=1 << 30),
+            best_of(session.trace, feeds, find="nan", statistics=False),
         ]
         quotients.append(times[2] / times[1])
         shown = "  ".join(f"{t * 1e6:>8.0f}us" for t in times)

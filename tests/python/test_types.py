@@ -39,6 +39,7 @@ ANY = {
     "InferenceSession.set_tuning_results": "what another engine gave, which is refused or warned about",
     "InferenceSession.explain": "a JSON document, described in docs/native.md",
     "ModelMetadata.__init__": "made by sessions only",
+    "reduce": "its overloads have the types",
     "Profile.loops": "a JSON document, described in its docstring",
     "OrtValue.__array__": "an array of the type that its model says",
     "OrtValue.__dlpack__": "a capsule has no type before Python 3.13; devices are numbers of any enumeration",

@@ -23,6 +23,7 @@ POLICIES = {
     "op/costs.h": "of the engine: the first table of `./dev bench costs`",
     "plan/program.h": "how often a run looks at its limits",
     "reference/folding.cc": "what the limits of loading count: they must not depend on the machine",
+    "report/advice.cc": "what other engines take for a node beside its work",
     "report/loop_cost.cc": "the shortest measured time that is believed",
     "report/node_times.cc": "how long another process keeps a processor",
     "run/native.cc": "how long a look into a folder takes",
