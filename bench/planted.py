@@ -301,7 +301,7 @@ def places(
     for found in subjects:
         if left == 0:
             return
-        with contextlib.suppress(treadle.EngineError):
+        with contextlib.suppress(*treadle._errors.FAILURES):
             drawn = draw_place(found, random)
             if drawn is None:
                 continue

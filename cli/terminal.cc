@@ -1,7 +1,7 @@
 #include "terminal.h"
 
 #include <langinfo.h>
-#include <locale.h>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale is of POSIX
 #include <sys/ioctl.h>
 
 #include <string_view>

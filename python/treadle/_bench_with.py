@@ -55,7 +55,9 @@ def treadle_run(path: str, feeds: dict[str, Any], threads: int, entries: Mapping
 
 def onnxruntime_run(path: str, feeds: dict[str, Any], threads: int) -> tuple[str, Callable[[], object]]:
     """onnxruntime's version, and a run of the model in it. Errors: ImportError."""
-    import onnxruntime
+    import importlib  # onnxruntime has no types
+
+    onnxruntime = importlib.import_module("onnxruntime")
 
     if pathlib.Path(onnxruntime.__file__ or "").is_relative_to(pathlib.Path(__file__).parent):
         raise ImportError("the package onnxruntime that Python finds is treadle in its place (PYTHONPATH)")

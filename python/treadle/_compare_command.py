@@ -7,7 +7,7 @@ import sys
 
 from . import _core
 from ._compare import compare
-from ._errors import EngineError
+from ._errors import FAILURES
 
 _AGREES, _DIFFERS, _INTERRUPTED = 0, 1, 130
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
             save=given.save,
             options=dict(text.split("=", 1) for text in given.option),
         )
-    except EngineError as problem:
+    except FAILURES as problem:
         print(f"treadle: {problem}", file=sys.stderr)
         return _DIFFERS
     except KeyboardInterrupt:

@@ -162,7 +162,9 @@ def _open_treadle(request: Request, tier: str, threads: int, entries: Mapping[st
 
 
 def _open_onnxruntime(request: Request, threads: int) -> Any:
-    import onnxruntime
+    import importlib  # onnxruntime has no types
+
+    onnxruntime = importlib.import_module("onnxruntime")
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -174,9 +176,9 @@ def _open_onnxruntime(request: Request, threads: int) -> Any:
 
 def _version(engine: str) -> str:
     if engine == ONNXRUNTIME:
-        import onnxruntime
+        import importlib  # onnxruntime has no types
 
-        return str(onnxruntime.__version__)
+        return str(importlib.import_module("onnxruntime").__version__)
     from . import _core
 
     return _core.version()

@@ -28,9 +28,11 @@ from ._compare_values import (
     source,
 )
 from ._comparison import Comparison, Cost, FirstDifference, OutputDifference
-from ._errors import EngineError
+from ._errors import FAILURES
 from ._proto import initializers
 from ._values import OrtValue
+
+_REFUSED: tuple[type[Exception], ...] = (*FAILURES, LookupError)
 
 MOST_MARKS = 8  # of the drift of a state
 # Element types that onnxruntime's Python package does not hand out as arrays.
@@ -134,7 +136,7 @@ class Search:
     def _search(self, save: str | None) -> FirstDifference | None:
         try:
             values = self._values()
-        except EngineError as problem:
+        except FAILURES as problem:
             self.notes.append(f"inner values are not compared: {problem}")
             return None
         first: tuple[Moment, InnerValue, Finding] | None = None
@@ -311,7 +313,7 @@ class LoneNode:
             self._fetch([*self.inputs, self.value.name])
             self.expected = [self.contents[self.value.name][1]] if self._makes_one_value() else []
             return self._compared(*self._others_model())
-        except (EngineError, LookupError) as problem:
+        except _REFUSED as problem:
             self.why_not = str(problem)
             return None
 
@@ -339,7 +341,7 @@ class LoneNode:
         if len(mine) != len(others):
             return
         for name, a, b in zip(mine, mine.values(), others.values(), strict=True):
-            with contextlib.suppress(EngineError, TypeError):  # a type that numpy lacks
+            with contextlib.suppress(*FAILURES, TypeError):  # a type that numpy lacks
                 apart = difference(_array(a), _array(b), Tolerance(0, 0))
                 if not apart.agrees:
                     self.constants[name] = apart

@@ -189,7 +189,9 @@ def _one_by_one(
         apart[at] = found.largest
         if not found.agrees and first is None:
             first = at, found
-    return Finding(*(first or (None, None)), apart)
+    if first is None:
+        return Finding(None, None, apart)
+    return Finding(first[0], first[1], apart)
 
 
 # Which values belong together ---------------------------------------------------------------------------------------

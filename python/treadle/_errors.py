@@ -120,3 +120,16 @@ class NotFound(Exception):
 
 class DeviceReset(Exception):
     """Never raised by treadle."""
+
+
+# What treadle raises about models and runs, for those who catch all of it.
+FAILURES: tuple[type[Exception], ...] = (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    LimitExceeded,
+    NoSuchFile,
+    NotImplemented,
+    RuntimeException,
+)

@@ -7,7 +7,6 @@
 
 namespace treadle::report {
 
-using kernels::Statistics;
 using plan::Storage;
 using run::Write;
 

@@ -152,8 +152,8 @@ std::string to_text(const Findings& findings) {
   }
   for (size_t i = 0; i < findings.reached; ++i) add_place(out, findings, i);
   if (findings.reached == 0) {
-    out += findings.is_complete ? fmt::format("no output has {}, but values inside have\n", findings.sought)
-                                : fmt::format("before the run failed, values had {}\n", findings.sought);
+    out += findings.is_complete ? fmt::format("{} is in values inside, but in no output\n", findings.sought)
+                                : fmt::format("{} was in values before the run failed\n", findings.sought);
     add_place(out, findings, 0);
   }
   const size_t shown = std::max<size_t>(findings.reached, 1);

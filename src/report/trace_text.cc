@@ -15,7 +15,7 @@ namespace {
 
 using kernels::Statistics;
 
-constexpr size_t kMostRows = 40;  // of the text
+constexpr size_t kMostRows = 40, kMostBehindFindings = 10;  // of the text
 
 Statistics all_of(const ValueSeries& series) {
   Statistics all;
@@ -84,7 +84,7 @@ std::string to_text(const Trace& trace) {
   }
   if (rows.empty()) return out;
   std::sort(rows.begin(), rows.end(), is_worse);
-  const size_t shown = std::min(rows.size(), kMostRows);
+  const size_t shown = std::min(rows.size(), trace.found ? kMostBehindFindings : kMostRows);
   for (size_t i = 0; i < shown; ++i) widest = std::max(widest, std::min<size_t>(rows[i].series->name().size(), 60));
   out += fmt::format("{:<{}}  {:>8}  {}\n", "value", widest, "samples", "range over all of them");
   for (size_t i = 0; i < shown; ++i) {

@@ -282,3 +282,30 @@ def test_a_nan_in_front_of_the_difference_is_told():
     models = [treadle.parse_model(text.replace("OP", op)) for op in ("Exp", "Abs")]
     found = treadle.compare(models[0], {"x": np.float32([2, -1])}, models[1], runs=1)
     assert found.notes == ["a has nan, which engines treat differently: treadle run --find nan says why"]
+
+
+def test_a_model_whose_inner_values_cannot_be_had():
+    """Functions of another operator set than the model's cannot be exported, so outputs alone are compared."""
+    text = """<ir_version: 10, opset_import: ["" : 20, "own" : 1]>
+g (float[2] x) => (float[2] y) { a = own.f (x) y = Exp (a) }
+<domain: "own", opset_import: ["" : 13]>
+f (a) => (b) { b = Mul (a, a) }"""
+    model = treadle.parse_model(text)
+    found = treadle.compare(model, {"x": np.float32([1, 2])}, "reference", inner=True, runs=1)
+    assert found.agrees
+    assert any("inner values are not compared" in note for note in found.notes) or found.first is None
+
+
+def test_the_commands_refusals_are_messages(tmp_path):
+    """An input that is missing, and a model that does not load."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(
+        treadle.parse_model('<ir_version: 10, opset_import: ["" : 20]> g (float[2] x) => (float[2] y) { y = Exp (x) }')
+    )
+    (tmp_path / "broken.onnx").write_bytes(b"\x08\x0anonsense")
+    for model in (path, tmp_path / "broken.onnx"):
+        command = [sys.executable, "-m", "treadle._compare_command", str(model), "--other", "reference"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stderr
+        assert "refuses" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr

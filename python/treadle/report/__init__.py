@@ -74,7 +74,7 @@ def report(
     `stream`: arguments of `InferenceSession.stream` (`time`, `hop`, `state`, ...) with which the input that is cut along
     time is pushed piece by piece; `rate`: its samples per second. `runs`: of the profile.
     """
-    name = title or (os.fspath(model) if isinstance(model, (str, os.PathLike)) else "a model")  # type: ignore[arg-type]
+    name = title or (os.fspath(model) if isinstance(model, (str, os.PathLike)) else "a model")
     problems = problems_of(model)
     data: dict[str, Any] = {
         "title": os.path.basename(str(name)) or str(name),
@@ -88,7 +88,7 @@ def report(
             from .._session import InferenceSession as Opened
 
             source = os.fspath(model) if isinstance(model, os.PathLike) else model
-            session = Opened(source)  # type: ignore[arg-type]
+            session = Opened(source)
         if input_feed is not None:
             data["times"] = times_of(session, input_feed, runs)
             data["trace"] = trace_of(session, input_feed)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .._types import InputValue, PathOrBytes
 
 # What a model or its runs may be refused with.
-FAILURES: tuple[type[Exception], ...] = (*(getattr(_errors, name) for name in _errors.__all__), ValueError, OSError)
+FAILURES: tuple[type[Exception], ...] = (*_errors.FAILURES, ValueError, OSError)
 _MOST_ROWS, _MOST_COLUMNS = 400, 1500  # of a heat map
 _TRACE_MEMORY = 256 << 20
 _MOST_PUSHES = 2000
@@ -72,7 +72,7 @@ def times_of(session: InferenceSession, feeds: Mapping[str, InputValue], runs: i
         session.run(None, feeds)
         usual.append(time.perf_counter_ns() - begin)
     profile = session.profile(feeds, runs=runs)
-    nodes = [{key: node[key] for key in ("node", "op", "loop", "count", "ns")} for node in profile.nodes]  # type: ignore[literal-required]
+    nodes = [{key: node[key] for key in ("node", "op", "loop", "count", "ns")} for node in profile.nodes]
     return {
         "usual_ns": float(np.median(usual)),
         "profiled_ns": profile.total_ns,
@@ -101,7 +101,7 @@ def map_of(trace: Trace) -> dict[str, Any]:
         with np.errstate(divide="ignore"):
             logs = np.log10(series.norm[picked])
         cells: list[int | None] = [int(round(x * 10)) if np.isfinite(x) else None for x in logs]
-        marks = {}
+        marks: dict[int, str] = {}
         for i in bad:
             marks.setdefault(i // step, "nan" if series.nan[i] else "inf")
         loop["columns"] = max(loop["columns"], len(cells))
