@@ -20,7 +20,6 @@ namespace {
 using plan::Instruction;
 using plan::kNoSlot;
 using plan::Loop;
-using plan::OpCode;
 using plan::Program;
 
 class Explainer {

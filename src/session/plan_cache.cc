@@ -234,7 +234,7 @@ Result<const Plan*> PlanCache::add(Signature signature, Values values, Kind kind
 }
 
 Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run,
-                                std::shared_ptr<PackCache> packs,
+                                const std::shared_ptr<PackCache>& packs,
                                 std::unordered_map<const void*, Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
   opt::PipelineOptions pipeline = loaded_.pipeline();

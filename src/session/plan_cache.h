@@ -125,7 +125,8 @@ class PlanCache {
   // Whether every node accepts the sizes of these values.
   Result<plan::SizesTaken> check_sizes(const Signature& signature, Values values) const;
   // `abandoned` gets the packed constants of a graph that could not be planned.
-  Result<Planned> plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run, std::shared_ptr<PackCache> packs,
+  Result<Planned> plan(std::span<const plan::InputSpec> knowledge, bool asks_in_run,
+                       const std::shared_ptr<PackCache>& packs,
                        std::unordered_map<const void*, Tensor>* abandoned) const;
 
   const Loaded& loaded_;
