@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery].
+[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery] [looking].
 
     loops      nanoseconds per iteration of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -24,6 +24,7 @@
     costs      what the engine, kernels and operators take, beside the estimates in src/*/costs.h, and prices of
                convolutions; --write puts the measured values there
     explain    what `explain` estimates loops to take, beside what they take
+    looking    planted faults and differences that must be found, models to reduce, and what traces cost
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     stops      how late each operator hears that it should stop
 
@@ -44,6 +45,7 @@ from bench_explain import bench_explain
 from bench_functions import bench_functions
 from bench_gallery import bench_gallery
 from bench_growth import bench_growth
+from bench_looking import bench_looking
 from bench_loops import bench_loops
 from bench_networks import bench_networks
 from bench_operators import bench_operators
@@ -76,6 +78,7 @@ def main() -> None:
         "pools": bench_pools,
         "check": bench_check,
         "growth": bench_growth,
+        "looking": bench_looking,
         "random": bench_random,
         "stops": bench_stops,
         "costs": bench_costs,
@@ -95,7 +98,7 @@ def main() -> None:
         "--match",
         default="",
         metavar="TEXT",
-        help="of loops, operators, costs, growing models and rewrites, those with TEXT in the name",
+        help="of loops, operators, costs, growing models, rewrites and parts of looking, those with TEXT in the name",
     )
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument(

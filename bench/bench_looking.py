@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import failures
 import numpy as np
 import planted
 import treadle
@@ -237,25 +238,36 @@ def cost() -> int:
     return 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["find", "compare", "reduce", "cost"])
-    options = parser.parse_args()
-    import failures
-
-    parts = {
-        "find": lambda: find(options.seed),
+def parts(seed: int) -> dict[str, Callable[[], int]]:
+    return {
+        "find": lambda: find(seed),
         "compare": planted.main,
         "reduce": lambda: failures.main([]),
         "cost": cost,
     }
+
+
+def run_parts(names: list[str], seed: int) -> int:
     failed = 0
-    for name in [options.only] if options.only else parts:
-        print(f"# {name}\n")
-        failed |= parts[name]()
-        print()
+    for name, run in parts(seed).items():
+        if not names or name in names:
+            print(f"# {name}\n")
+            failed |= run()
+            print()
     return failed
+
+
+def bench_looking(options) -> None:
+    """For bench.py."""
+    run_parts([name for name in parts(1) if options.match in name], 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=list(parts(0)))
+    options = parser.parse_args()
+    return run_parts([options.only] if options.only else [], options.seed)
 
 
 if __name__ == "__main__":
