@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "api/handles.h"
+#include "api/model_file.h"
 #include "base/json.h"
 #include "model/export.h"
 #include "model/import.h"
@@ -17,13 +18,7 @@ namespace {
 using session::ExposedValue;
 
 Result<std::unique_ptr<ir::Graph>> read_graph(const char* path, const void* bytes, size_t size) {
-  std::shared_ptr<wire::MappedFile> written;
-  if (path) {
-    TREADLE_ASSIGN(written, wire::MappedFile::open(path));
-  } else {
-    TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
-    written = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
-  }
+  TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> written, model_file(path, bytes, size));
   TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> file, model::binary_model(written));
   auto graph = model::import_model(file);
   if (!graph.ok()) return model::in_file(std::move(graph).status(), *written);

@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "api/handles.h"
+#include "api/model_file.h"
 #include "infer/inference.h"
 #include "model/annotate.h"
 #include "model/import.h"
@@ -27,13 +28,7 @@ Status as_model_error(const Status& status) {
 // Reads and resolves a model, and infers the types of all values. `for_types`: contents of large weights are not
 // needed.
 Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags, bool for_types) {
-  std::shared_ptr<wire::MappedFile> written;
-  if (path) {
-    TREADLE_ASSIGN(written, wire::MappedFile::open(path));
-  } else {
-    TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
-    written = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
-  }
+  TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> written, model_file(path, bytes, size));
   Imported result;
   TREADLE_ASSIGN(result.file, model::binary_model(written));
   model::ImportOptions options;

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "api/handles.h"
+#include "api/model_file.h"
 #include "model/text_file.h"
 #include "reduce/search.h"
 
@@ -47,12 +48,7 @@ treadle_status* treadle_model_reduce(const char* path, const void* bytes, size_t
                                      size_t* reduced_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(need({{"reduced", reduced}, {"reduced_size", reduced_size}, {"bytes", path || bytes || size == 0}}));
-    std::shared_ptr<wire::MappedFile> written;
-    if (path) {
-      TREADLE_ASSIGN(written, wire::MappedFile::open(path));
-    } else {
-      written = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
-    }
+    TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> written, model_file(path, bytes, size));
     TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> file, model::binary_model(written));
     const reduce::Options options = {
         .attempts = attempts, .jobs = jobs, .folder = path ? folder_of(path) : std::string()};

@@ -1,4 +1,5 @@
 #include "api/handles.h"
+#include "api/model_file.h"
 #include "check/checker.h"
 #include "check/render.h"
 #include "ir/text.h"
@@ -50,13 +51,7 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
   return guarded([&]() -> Status {
     TREADLE_TRY(need({{"out", out}}));
     auto result = std::make_unique<treadle_report>();
-    std::shared_ptr<wire::MappedFile> file;
-    if (path) {
-      TREADLE_ASSIGN(file, wire::MappedFile::open(path));
-    } else {
-      TREADLE_TRY(need({{"bytes", bytes || size == 0}}));
-      file = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
-    }
+    TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> file, model_file(path, bytes, size));
     CheckOptions options;
     options.full = flags & TREADLE_CHECK_FULL;
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
