@@ -35,12 +35,6 @@ void Statistics::add(const Statistics& other) {
 
 namespace {
 
-// The type whose numbers are parts of a complex number; any other type itself.
-ElementType part_of(ElementType type) {
-  if (type == ElementType::kComplex64) return ElementType::kFloat;
-  return type == ElementType::kComplex128 ? ElementType::kDouble : type;
-}
-
 // Fewer than a converter is worth making for.
 constexpr int64_t kFew = 8;
 
@@ -86,6 +80,11 @@ Statistics of_part(ElementType type, const std::byte* x, int64_t count) {
 
 bool has_statistics(ElementType type) {
   return type != ElementType::kUndefined && !is_string(type);
+}
+
+ElementType part_of(ElementType type) {
+  if (type == ElementType::kComplex64) return ElementType::kFloat;
+  return type == ElementType::kComplex128 ? ElementType::kDouble : type;
 }
 
 double least_normal(ElementType type) {

@@ -27,6 +27,8 @@ struct Statistics {
 
 // Strings have none.
 bool has_statistics(ElementType type);
+// The type whose numbers are parts of a complex number; any other type itself.
+ElementType part_of(ElementType type);
 // The least positive number with all digits of the type, or of the parts of a complex type. 0 for types without
 // denormal numbers.
 double least_normal(ElementType type);

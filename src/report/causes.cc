@@ -14,15 +14,10 @@ namespace {
 
 constexpr int64_t kTile = static_cast<int64_t>(kernels::kTile);
 
-ElementType part_of(ElementType type) {
-  if (type == ElementType::kComplex64) return ElementType::kFloat;
-  return type == ElementType::kComplex128 ? ElementType::kDouble : type;
-}
-
 double number_at(const Watcher::Elements& of, int64_t element) {
   double number = 0;
   const auto* const at = static_cast<const std::byte*>(of.data) + element * static_cast<int64_t>(byte_width(of.type));
-  kernels::cast(part_of(of.type), ElementType::kDouble, at, &number, 1);
+  kernels::cast(kernels::part_of(of.type), ElementType::kDouble, at, &number, 1);
   return number;
 }
 
@@ -246,7 +241,7 @@ int64_t Finder::first_element(const Watcher& watcher, uint32_t slot, double& val
   const Watcher::Elements of = watcher.elements_of(slot);
   if (!of.data) return -1;
   const double least = kernels::least_normal(of.type);
-  const ElementType part = part_of(of.type);
+  const ElementType part = kernels::part_of(of.type);
   const int64_t parts = part == of.type ? 1 : 2, width = static_cast<int64_t>(byte_width(part));
   const kernels::TileConverter converter = kernels::make_converter(part, ElementType::kDouble);
   double numbers[kTile];

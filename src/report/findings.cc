@@ -118,7 +118,7 @@ class Namer {
         operand.name = session::path_of(*input);
         operand.label = std::string(input->name);
         operand.type = input->type.to_string();
-        operand.statistics = kernels::statistics_of(known->type(), known->raw(), known->element_count());
+        operand.statistics = statistics_of(*known);
         if (!before && sought_.is_in(operand.statistics)) before = input;
         found.inputs.push_back(std::move(operand));
       }
@@ -132,7 +132,7 @@ class Namer {
     for (const ir::Value* value : model_.values()) {
       const Tensor* const known = known_of(*value);
       if (!known || !kernels::has_statistics(known->type())) continue;
-      if (sought_.is_in(kernels::statistics_of(known->type(), known->raw(), known->element_count()))) return value;
+      if (sought_.is_in(statistics_of(*known))) return value;
     }
     return nullptr;
   }

@@ -111,12 +111,7 @@ void SeriesRecorder::begin(Watcher& watcher) {
     series_[i].iterations.clear();
     if (!known_[i]) continue;
     at_.assign(series_[i].depth(), -1);
-    Statistics statistics;
-    statistics.count = known_[i]->element_count();
-    if (kernels::has_statistics(known_[i]->type())) {
-      statistics = kernels::statistics_of(known_[i]->type(), known_[i]->raw(), statistics.count);
-    }
-    if (options_.statistics) keep(series_[i], at_, statistics);
+    if (options_.statistics) keep(series_[i], at_, statistics_of(*known_[i]));
     if (options_.seen) begun_ = options_.seen(series_[i], at_, AnyValue(*known_[i]));
     if (!begun_.ok()) return;
   }
@@ -140,10 +135,12 @@ Status SeriesRecorder::wrote(Watcher& watcher, const Write& write, uint32_t pc, 
   return {};
 }
 
+bool SeriesRecorder::is_due(std::span<const int64_t> iterations) const {
+  return options_.every == 1 || iterations.empty() || iterations.back() <= 0 || iterations.back() % options_.every == 0;
+}
+
 bool SeriesRecorder::is_chosen(size_t series, std::span<const int64_t> iterations) const {
-  if (options_.every > 1 && !iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) {
-    return false;
-  }
+  if (!is_due(iterations)) return false;
   return choices_[series].levels() == 0 || choices_[series].has(iterations);
 }
 
@@ -169,9 +166,7 @@ std::vector<ValueSeries> SeriesRecorder::take() {
 void SeriesRecorder::keep(ValueSeries& series, std::span<const int64_t> iterations, const Statistics& statistics) {
   bytes_ += bytes_of_sample(series);
   if (bytes_ > options_.memory && !iterations.empty()) keep_half();
-  if (options_.every > 1 && !iterations.empty() && iterations.back() > 0 && iterations.back() % options_.every != 0) {
-    return;
-  }
+  if (!is_due(iterations)) return;
   series.iterations.insert(series.iterations.end(), iterations.begin(), iterations.end());
   series.samples.push_back(statistics);
 }
@@ -185,7 +180,7 @@ void SeriesRecorder::keep_half() {
     size_t kept = 0;
     for (size_t i = 0; i < series.samples.size(); ++i) {
       const int64_t* const at = series.iterations.data() + i * depth;
-      if (depth > 0 && at[depth - 1] > 0 && at[depth - 1] % options_.every != 0) continue;
+      if (!is_due({at, depth})) continue;
       series.samples[kept] = series.samples[i];
       std::copy(at, at + depth, series.iterations.data() + kept * depth);
       ++kept;

@@ -63,6 +63,8 @@ class SeriesRecorder final : public Listener {
   Status sample(const Reader& reader, Watcher& watcher, uint32_t slot, std::span<const int64_t> iterations);
   void keep(ValueSeries& series, std::span<const int64_t> iterations, const kernels::Statistics& statistics);
   void keep_half();
+  // Whether `every` lets an iteration in.
+  bool is_due(std::span<const int64_t> iterations) const;
   bool is_chosen(size_t series, std::span<const int64_t> iterations) const;
 
   const plan::Program& program_;

@@ -15,16 +15,22 @@ using plan::OpCode;
 using plan::Storage;
 using run::Write;
 
+Statistics statistics_of(const Tensor& tensor) {
+  if (kernels::has_statistics(tensor.type())) {
+    return kernels::statistics_of(tensor.type(), tensor.raw(), tensor.element_count());
+  }
+  Statistics texts;
+  texts.count = tensor.element_count();
+  return texts;
+}
+
 namespace {
 
 Statistics statistics_of_value(const AnyValue& value) {
   Statistics all;
   switch (value.kind()) {
     case AnyValue::Kind::kTensor:
-      all.count = value.tensor().element_count();
-      if (kernels::has_statistics(value.tensor().type())) {
-        all = kernels::statistics_of(value.tensor().type(), value.tensor().raw(), all.count);
-      }
+      all = report::statistics_of(value.tensor());
       break;
     case AnyValue::Kind::kSequence:
       for (const AnyValue& element : value.sequence().elements()) all.add(statistics_of_value(element));
@@ -33,7 +39,7 @@ Statistics statistics_of_value(const AnyValue& value) {
       if (value.optional().value) all = statistics_of_value(*value.optional().value);
       break;
     case AnyValue::Kind::kMap:
-      all = statistics_of_value(AnyValue(value.map().values));
+      all = report::statistics_of(value.map().values);
       break;
     case AnyValue::Kind::kNone:
       break;
@@ -249,7 +255,7 @@ Statistics Watcher::statistics_of(uint32_t slot) const {
     return kernels::statistics_of(*static_cast<const float*>(frame_->address(slot)));
   }
   if (program_->slots[slot].storage == Storage::kConstant) {
-    return statistics_of_value(AnyValue(program_->slots[slot].constant));
+    return report::statistics_of(program_->slots[slot].constant);
   }
   return kernels::statistics_of(type, frame_->address(slot), counts_[slot]);
 }

@@ -22,6 +22,9 @@ struct Seen {
   std::shared_ptr<const Cause> cause{};  // if what is sought is in them
 };
 
+// Of a tensor of texts only the number of elements.
+kernels::Statistics statistics_of(const Tensor& tensor);
+
 class Watcher;
 
 class Listener {
