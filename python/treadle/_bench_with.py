@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import InferenceSession, SessionOptions, _core
+from . import InferenceSession, SessionOptions
+from ._command_feeds import feeds_of
 
 _FAILED = 1
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "maximum": 100.0}
@@ -103,8 +104,7 @@ def main(arguments: list[str]) -> int:
     taken.add_argument("--option", action="append", default=[])  # a name, =, and a value
     taken.add_argument("--json", action="store_true")
     given = taken.parse_args(arguments)
-    files = (text.rpartition("=") for text in given.feed)
-    feeds = {name: _core.Value.from_pb(_core.read_file(path)).numpy() for name, _, path in files}
+    feeds = feeds_of(given.feed)
     entries = dict(text.split("=", 1) for text in given.option)
     try:
         ours = treadle_run(given.model, feeds, given.threads, entries)

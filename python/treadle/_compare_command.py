@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import _core
+from ._command_feeds import feeds_of
 from ._compare import compare
 from ._errors import FAILURES
 
@@ -29,8 +29,7 @@ def main(arguments: list[str]) -> int:
     taken.add_argument("--option", action="append", default=[])  # a name, =, and a value
     taken.add_argument("--json", action="store_true")
     given = taken.parse_args(arguments)
-    files = (text.rpartition("=") for text in given.feed)
-    feeds = {name: _core.Value.from_pb(_core.read_file(path)).numpy() for name, _, path in files}
+    feeds = feeds_of(given.feed)
     try:
         found = compare(
             given.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .. import _core
+from .._command_feeds import feeds_of
 from . import report
 from ._data import FAILURES
 
@@ -23,8 +23,7 @@ def main(arguments: list[str]) -> int:
     taken.add_argument("--context", type=int, default=0)
     taken.add_argument("--rate", type=float, default=0)
     given = taken.parse_args(arguments)
-    files = [text.rpartition("=") for text in given.feed]
-    feeds = {name: _core.Value.from_pb(_core.read_file(path)).numpy() for name, _, path in files}
+    feeds = feeds_of(given.feed)
     stream = None
     if given.time:
         axes = {
