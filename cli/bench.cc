@@ -253,10 +253,10 @@ void add_bench(CLI::App& app, int& status) {
   bench->add(command);
   command.add_option("--seconds", bench->seconds, "For how long to repeat")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(zero_or_more());
   command.add_option("--callers", bench->callers, "Threads that run the session at the same time")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(from_to(1, 1024));
   command.add_flag("--stream", bench->stream,
                    "Time pushes of a stream rather than runs; takes the options of `stream`");
   bench->flags.add(command);

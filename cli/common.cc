@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -57,6 +59,29 @@ CLI::Validator one_of(const std::vector<std::string>& values) {
   return CLI::Validator(check, "", fmt::to_string(fmt::join(values, " ")));
 }
 
+// `expected`: as in "a number above 0".
+static CLI::Validator number(std::string expected, std::function<bool(double)> holds) {
+  const auto check = [expected = std::move(expected), holds = std::move(holds)](const std::string& value) {
+    double found = 0;
+    const bool valid = CLI::detail::lexical_cast(value, found) && std::isfinite(found) && holds(found);
+    return valid ? std::string() : fmt::format("expected {}, found '{}'", expected, value);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator from_to(int64_t low, int64_t high) {
+  const auto holds = [=](double n) { return n >= static_cast<double>(low) && n <= static_cast<double>(high); };
+  return number(fmt::format("a number from {} to {}", low, high), holds);
+}
+
+CLI::Validator above_zero() {
+  return number("a number above 0", [](double n) { return n > 0; });
+}
+
+CLI::Validator zero_or_more() {
+  return number("0 or a number above 0", [](double n) { return n >= 0; });
+}
+
 // The old name of the reference interpreter still works.
 static std::string current_tier(const std::string& tier) {
   return tier == "judge" ? "reference" : tier;
@@ -74,7 +99,7 @@ void add_session(CLI::App& command, Common& common, const std::vector<std::strin
       ->check(one_of({"f32", "f16"}));
   command.add_flag("--copy-weights", common.copy_weights, "Copy weights into memory rather than map the model's files");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
-      ->check(CLI::Range(0, 4096));
+      ->check(from_to(0, 4096));
   command
       .add_option("--load-time-limit", common.load_time_limit, "Stop loading, and planning, after this many seconds")
       ->type_name("SECONDS");

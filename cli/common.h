@@ -2,6 +2,7 @@
 // Shared by the commands.
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -52,6 +53,10 @@ struct Common {
 // A check of an option's value whose error lists the valid ones, and which does not change the help. Its name holds the
 // list, for code that reads the options (surface.h).
 CLI::Validator one_of(const std::vector<std::string>& values);
+// Numbers of an option.
+CLI::Validator from_to(int64_t low, int64_t high);
+CLI::Validator above_zero();
+CLI::Validator zero_or_more();
 void add_json(CLI::App& command, Common& common);
 void add_quiet(CLI::App& command, Common& common);  // for commands with a bar
 void add_session(CLI::App& command, Common& common,

@@ -94,10 +94,10 @@ struct Compare {
 void add_tolerance(CLI::App& command, Compare& compare) {
   command.add_option("--rtol", compare.relative, "How far values may be off, relative to the other engine's")
       ->type_name("FLOAT")
-      ->check(CLI::NonNegativeNumber);
+      ->check(zero_or_more());
   command.add_option("--atol", compare.absolute, "How far values may be off beside that")
       ->type_name("FLOAT")
-      ->check(CLI::NonNegativeNumber);
+      ->check(zero_or_more());
 }
 
 void add_inner(CLI::App& command, Compare& compare) {
@@ -114,7 +114,7 @@ void add_inner(CLI::App& command, Compare& compare) {
       ->type_name("FOLDER");
   command.add_option("--memory", compare.memory, "Bytes of inner values to hold at once; more values take more runs")
       ->type_name("BYTES")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
 }
 
 }  // namespace
@@ -135,12 +135,12 @@ void add_compare(CLI::App& app, int& status) {
                   "model)")
       ->type_name("ENGINE")
       ->check(one_of({"onnxruntime", "reference", "other"}));
-  command.add_option("--random", compare->seed, "The seed of what is drawn (a number)");
+  command.add_option("--random", compare->seed, "The seed of what is drawn (a number)")->type_name("SEED");
   add_tolerance(command, *compare);
   add_inner(command, *compare);
-  command.add_option("--runs", compare->runs, "Runs to time in each engine")->check(CLI::PositiveNumber);
+  command.add_option("--runs", compare->runs, "Runs to time in each engine")->check(above_zero());
   command.add_option("--threads", compare->common.threads, "Threads of each engine; 0: as many as it likes")
-      ->check(CLI::Range(0, 4096));
+      ->check(from_to(0, 4096));
   command
       .add_option("--option", compare->common.options, "Set any option of treadle's session, as in --option jit=off")
       ->type_name("NAME=VALUE")

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "common.h"
 #include "inputs.h"
 #include "json.h"
 #include "terminal.h"
@@ -76,7 +77,7 @@ void add_profile(CLI::App& app, int& status) {
       ->type_name("FILE");
   command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; told is each node's median")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->check(from_to(1, 1000000));
   command.callback([profile, &status] { status = (*profile)(); });
 }
 

@@ -26,9 +26,11 @@ struct Inputs {
                     "without a name the next "
                     "input takes it; or --random")
         ->type_name("VALUE");
-    random = command.add_option(
-        "--random", seed,
-        "Draw the inputs that are not given, from this seed (a number), and say what was drawn (on standard error)");
+    random = command
+                 .add_option("--random", seed,
+                             "Draw the inputs that are not given, from this seed (a number), and say what was drawn "
+                             "(on standard error)")
+                 ->type_name("SEED");
     add_session(command, common, tiers);
     add_json(command, common);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "common.h"
 #include "json.h"
 #include "npz_writer.h"
 
@@ -138,9 +139,7 @@ void Look::add(CLI::App& command) {
       ->type_name("NAME[@ITERATIONS]")
       ->allow_extra_args(false);
   command.add_option("--values-out", file, "The file for --values")->type_name("FILE.npz")->capture_default_str();
-  command.add_option("--values-limit", limit, "Bytes of memory for --values")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--values-limit", limit, "Bytes of memory for --values")->type_name("BYTES")->check(above_zero());
 }
 
 void Look::prepare(Common& common) const {

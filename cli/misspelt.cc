@@ -33,6 +33,12 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
+// What an option takes, without the range that its help gives behind a colon.
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
 }  // namespace
 
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
@@ -53,6 +59,26 @@ std::string unknown_words(const CLI::App& app) {
       const std::string name = word.substr(0, word.find('='));
       if (!name.starts_with('-')) return fmt::format("{} does not take '{}'", command->get_name(), word);
       return fmt::format("{} has no option '{}'{}", command->get_name(), name, suggestion(name, options_of(*command)));
+    }
+  }
+  return {};
+}
+
+std::string wrong_value(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string_view what = error.what();
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::string name = option->get_name();
+      if (what.starts_with(name + ": ")) {
+        if (error.get_name() == "ValidationError") return fmt::format("{}: {}", command->get_name(), what);
+        if (error.get_name() != "ArgumentMismatch") continue;
+        return fmt::format("{}: {} takes {}, found nothing behind it", command->get_name(), name, type_of(*option));
+      }
+      const std::string found = fmt::format("Could not convert: {} = ", name);
+      if (error.get_name() == "ConversionError" && what.starts_with(found)) {
+        return fmt::format("{}: {} takes {}, found '{}'", command->get_name(), name, type_of(*option),
+                           what.substr(found.size()));
+      }
     }
   }
   return {};

@@ -264,13 +264,13 @@ void add_reduce(CLI::App& app, int& status) {
       .add_option("--timeout", reduce->timeout,
                   "After so many seconds the command is ended; else after 10 times what it took at first, 2 at least")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--attempts", reduce->attempts, "How often the command runs at most; default: 1000")
       ->type_name("COUNT")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--jobs", reduce->jobs, "How many commands run at once; the result does not depend on it")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 256));
+      ->check(from_to(1, 256));
   add_json(command, reduce->common);
   add_quiet(command, reduce->common);
   command.footer(

@@ -55,17 +55,16 @@ void add_report(CLI::App& app, int& status) {
   const auto report = std::make_shared<Report>();
   report->add(command);
   command.add_option("-o,--out", report->out, "The page")->type_name("FILE.html")->capture_default_str();
-  command.add_option("--runs", report->runs, "Runs of the profile")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--runs", report->runs, "Runs of the profile")->capture_default_str()->check(above_zero());
   command.add_option("--time", report->time, "Push this input in pieces along its axis, and show how long pushes take")
       ->type_name("INPUT=AXIS")
       ->allow_extra_args(false);
   command.add_option("--state", report->state, "Of the stream: the output that is the input's next value")
       ->type_name("INPUT=OUTPUT")
       ->allow_extra_args(false);
-  command.add_option("--hop", report->hop, "Of the stream: samples of a push")->check(CLI::PositiveNumber);
-  command.add_option("--context", report->context, "Of the stream: samples that are seen again")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--rate", report->rate, "Of the stream: samples per second")->check(CLI::PositiveNumber);
+  command.add_option("--hop", report->hop, "Of the stream: samples of a push")->check(above_zero());
+  command.add_option("--context", report->context, "Of the stream: samples that are seen again")->check(above_zero());
+  command.add_option("--rate", report->rate, "Of the stream: samples per second")->check(above_zero());
   command.callback([report, &status] { status = (*report)(); });
 }
 

@@ -132,13 +132,13 @@ void add_run(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   command.add_option("--time-limit", run->time_limit, "Stop after this many seconds")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--iteration-limit", run->iteration_limit, "Stop after this many iterations of all loops")
       ->type_name("COUNT")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--memory-limit", run->memory_limit, "Bytes that the run may use")
       ->type_name("BYTES")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   CLI::Option* plan = command.add_flag("--plan", run->dump_plan, "Print the program that would run, and run nothing");
   CLI::Option* dump =
       command.add_option("--dump", run->dump,

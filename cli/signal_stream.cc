@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "common.h"
 #include "feeds.h"
 
 namespace cli {
@@ -94,20 +95,20 @@ void StreamFlags::add(CLI::App& command) {
       ->type_name("NAME=AXIS")
       ->allow_extra_args(false);
   command.add_option("--hop", hop, "Samples per run; 0: the model's own state along time is found and carried")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->type_name("SAMPLES");
   command.add_option("--context", context, "Samples before those of a run that the run sees again")
-      ->check(CLI::NonNegativeNumber)
+      ->check(zero_or_more())
       ->type_name("SAMPLES");
   command.add_option("--push", push, "Samples per push, if not those of a run")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("SAMPLES");
   command.add_option("--state", states, "A state and the output that is its next value, where they are not found")
       ->type_name("INPUT=OUTPUT")
       ->allow_extra_args(false);
   command.add_option("--channel", channel, "Which channel of a wave file (from 0), or mean")->type_name("CHANNEL");
   command.add_option("--rate", rate, "Samples a second, where no wave file says so")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("HERTZ");
 }
 

@@ -64,8 +64,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const bool asked = e.get_exit_code() == 0;  // --help, --version
-    const std::string unknown = asked ? "" : cli::unknown_words(app);
-    if (!unknown.empty()) return fail(json, {.code = "usage", .message = unknown}, cli::kUsage);
+    std::string wrong = asked ? "" : cli::unknown_words(app);
+    if (wrong.empty()) wrong = cli::wrong_value(app, e);
+    if (!wrong.empty()) return fail(json, {.code = "usage", .message = wrong}, cli::kUsage);
     if (json && !asked) return fail(json, {.code = "usage", .message = e.what()}, cli::kUsage);
     return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
   } catch (const cli::UsageError& e) {

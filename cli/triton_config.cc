@@ -378,10 +378,10 @@ void add_ways(CLI::App& command, TritonConfig& config) {
            "Along which axis, by number or by the name of its size, an input is cut; may be repeated", "INPUT=AXIS");
   command.add_option("--hop", config.hop, "Run the model once per so many samples")
       ->type_name("SAMPLES")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--context", config.context, "Samples before them that each run sees again")
       ->type_name("SAMPLES")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->needs("--hop");
   add_list("--state", config.state,
            "A state: what an output gives is the input of the next step; pairs that are not given are found by name; "
@@ -406,13 +406,13 @@ void add_sizes(CLI::App& command, TritonConfig& config) {
       command.add_option("--strategy", config.strategy, "How the server forms batches of sequences: oldest or direct");
   strategy->type_name("STRATEGY")->check(one_of({"oldest", "direct"}));
   const auto add_count = [&](const char* option, int64_t& count, const char* text) {
-    return command.add_option(option, count, text)->type_name("COUNT")->check(CLI::PositiveNumber);
+    return command.add_option(option, count, text)->type_name("COUNT")->check(above_zero());
   };
   add_count("--max-batch-size", config.max_batch, "Requests that run together (64; 0 where inputs have no batch)");
   CLI::Option* capacity = add_count("--capacity", config.capacity, "Sequences that one instance has room for (4096)");
   CLI::Option* idle = command.add_option("--idle", config.idle,
                                          "After so many seconds without a request the server forgets a sequence (60)");
-  idle->type_name("SECONDS")->check(CLI::PositiveNumber);
+  idle->type_name("SECONDS")->check(above_zero());
   add_count("--instances", config.instances, "Instances of the model, which run beside each other (1)");
   add_count("--threads", config.threads, "Threads of each instance (1)");
   config.of_sequences.insert(config.of_sequences.end(), {strategy, capacity, idle});
