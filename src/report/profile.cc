@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "op/op_def.h"
 #include "report/iterations.h"
+#include "report/memory_use.h"
 
 namespace treadle::report {
 
@@ -172,6 +173,7 @@ std::string to_json(const Profile& profile) {
       .integer("events_left_out", times.shown->left_out)
       .raw("nodes", json_array(items))
       .raw("loops", loops_json(iterations_of(*times.shown)))
+      .raw("memory", to_json(memory_use_of(*times.shown)))
       .str();
 }
 

@@ -70,7 +70,7 @@ Status Context::run_program() {
     status = execute();
     observer_->end();
   } else if (profile_) {
-    profile_->begin(program_);
+    profile_->begin(program_, memory_, frame_);
     status = execute();
     profile_->end();
   } else {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "run/frame.h"
+#include "run/memory.h"
+
 namespace treadle::run {
 
 std::vector<int> innermost_loops(const plan::Program& program) {
@@ -24,10 +27,15 @@ Profile::Profile(size_t runs) {
   clock_cost_ns_ = (clock_ns() - begin) / kLooks;
 }
 
-void Profile::begin(std::shared_ptr<const plan::Program> program) {
+void Profile::begin(std::shared_ptr<const plan::Program> program, const RunMemory& memory, const Frame& frame) {
   loop_of_ = innermost_loops(*program);
+  memory_ = &memory;
+  frame_ = &frame;
+  open_held_ = memory.account()->live();
+  peak_ = memory.peak();
   Run& run = runs_.emplace_back();
   run.sums.resize(program->code.size());
+  run.value_bytes.resize(program->slots.size());
   run.program = std::move(program);
   open_ = kNothing;
 }
@@ -45,11 +53,49 @@ void Profile::close(int64_t now) {
   } else {
     ++run.left_out;
   }
+  look_at_memory();
+}
+
+namespace {
+
+// What a value takes by itself. Strings count as their places, not their letters.
+size_t bytes_of(const AnyValue& value) {
+  if (value.is_tensor()) return value.tensor().byte_size();
+  if (value.kind() != AnyValue::Kind::kSequence) return 0;
+  constexpr size_t kLookedAt = 4096;  // elements; the others count like these
+  const auto elements = value.sequence().elements();
+  size_t bytes = 0;
+  for (const AnyValue& element : elements.first(std::min(elements.size(), kLookedAt))) bytes += bytes_of(element);
+  return elements.size() <= kLookedAt ? bytes : bytes / kLookedAt * elements.size();
+}
+
+}  // namespace
+
+void Profile::look_at_memory() {
+  Run& run = runs_.back();
+  const plan::Instruction& in = run.program->code[open_];
+  const size_t held = memory_->account()->live(), peak = memory_->peak();
+  size_t& most = run.sums[open_].held;
+  most = std::max({most, open_held_, held, peak > peak_ ? peak : 0});
+  open_held_ = held;
+  peak_ = peak;
+  const auto look = [&](uint32_t s) {
+    if (s == plan::kNoSlot || !frame_->is_handle(s)) return;
+    run.value_bytes[s] = std::max(run.value_bytes[s], bytes_of(frame_->handle(s)));
+  };
+  if (plan::is_dynamic(in.code)) {
+    for (const uint32_t s : run.program->dynamic[in.index].outputs) look(s);
+  } else if (in.code == plan::OpCode::kLoopEnd) {
+    for (const plan::LoopState& state : run.program->loops[in.index].states) look(state.final);
+    for (const plan::ScanOutput& scan : run.program->loops[in.index].scan_outputs) look(scan.whole);
+  }
 }
 
 void Profile::end() {
   close(clock_ns());
   open_ = kNothing;
+  memory_ = nullptr;
+  frame_ = nullptr;
 }
 
 std::vector<const Profile::Run*> Profile::runs() const {

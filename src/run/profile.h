@@ -1,6 +1,7 @@
 #pragma once
-// Records the time of each instruction in each iteration. A run with a profile is interpreted throughout, so that every
-// node has a beginning and an end. Results are the same. A run without a profile does no work for it.
+// Records the time of each instruction in each iteration, and what the run holds in memory of run-time size meanwhile.
+// A run with a profile is interpreted throughout, so that every node has a beginning and an end. Results are the same.
+// A run without a profile does no work for it.
 
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,9 @@
 
 namespace treadle::run {
 
+class Frame;
+class RunMemory;
+
 class Profile {
  public:
   // `runs`: how many runs will be recorded. The trace keeps the first million events of each run, fewer if there are
@@ -19,7 +23,8 @@ class Profile {
   explicit Profile(size_t runs = 1);
 
   // --- for the interpreter
-  void begin(std::shared_ptr<const plan::Program> program);
+  // `memory`, `frame`: of the run, until end().
+  void begin(std::shared_ptr<const plan::Program> program, const RunMemory& memory, const Frame& frame);
   // `iterations`: gives the current iteration of a loop; called for the innermost loop around the instruction.
   template <class IterationOf>
   void at(uint32_t pc, IterationOf&& iteration_of) {
@@ -28,7 +33,7 @@ class Profile {
     open_ = pc;
     const int loop = loop_of_[pc];
     open_iteration_ = loop < 0 ? -1 : iteration_of(static_cast<uint32_t>(loop));
-    open_ns_ = clock_ns();
+    open_ns_ = clock_ns();  // after the bookkeeping
   }
   void end();
 
@@ -40,10 +45,12 @@ class Profile {
   struct Sum {
     int64_t count = 0;
     double ns = 0;
+    size_t held = 0;  // the most bytes of run-time size that the run held while the instruction ran
   };
   struct Run {
     std::shared_ptr<const plan::Program> program;
-    std::vector<Sum> sums;  // by instruction
+    std::vector<Sum> sums;            // by instruction
+    std::vector<size_t> value_bytes;  // by slot: the most bytes of a value of run-time size
     double total_ns = 0;
     std::vector<Event> events;
     int64_t left_out = 0;  // events beyond those kept
@@ -59,11 +66,15 @@ class Profile {
         .count();
   }
   void close(int64_t now);
+  void look_at_memory();
 
   size_t max_events_;
   int64_t clock_cost_ns_ = 0;  // cost of one look at the clock
   uint32_t open_ = kNothing;
   int64_t open_ns_ = 0, open_iteration_ = 0;
+  size_t open_held_ = 0, peak_ = 0;  // bytes when the open instruction began; the run's peak so far
+  const RunMemory* memory_ = nullptr;
+  const Frame* frame_ = nullptr;
   std::vector<int> loop_of_;  // by instruction: the innermost loop around it, or -1
   std::vector<Run> runs_;
 };

@@ -41,6 +41,7 @@ ANY = {
     "ModelMetadata.__init__": "made by sessions only",
     "reduce": "its overloads have the types",
     "Profile.loops": "a JSON document, described in its docstring",
+    "Profile.memory": "a JSON document, described in its docstring",
     "OrtValue.__array__": "an array of the type that its model says",
     "OrtValue.__dlpack__": "a capsule has no type before Python 3.13; devices are numbers of any enumeration",
     "OrtValue.from_dlpack": "a capsule has no type before Python 3.13",
