@@ -59,8 +59,8 @@ std::string missing_compiler(const Explanation& e) {
 std::string compile_now(const Explanation& e) {
   const LoopReport* loop = longest(e, [](const LoopReport& l) { return l.runs_until_native > 0; });
   if (!loop) return "";
-  return fmt::format("session.compile(), or jit=always: else {} is native code after about {:.2g} {} of this size",
-                     loop->node, loop->runs_until_native, loop->runs_until_native > 1 ? "runs" : "run");
+  return fmt::format("session.compile(), or jit=always: else {} is native code after about {} of this size", loop->node,
+                     runs_text(loop->runs_until_native));
 }
 
 std::string obstacle(const Explanation& e) {

@@ -8,6 +8,7 @@
 #include "op/loop_view.h"
 #include "op/op_def.h"
 #include "plan/dynamic_code.h"
+#include "report/explain_words.h"
 #include "report/loop_cost.h"
 #include "session/plan_cache.h"
 
@@ -236,8 +237,7 @@ class Explainer {
                          duration_text(left));
     }
     report.runs_until_native = std::max(std::ceil(left / lost_in_run), 1.0);
-    return fmt::format("it will be after about {:.2g} {} of this size", report.runs_until_native,
-                       report.runs_until_native > 1 ? "runs" : "run");
+    return fmt::format("it will be after about {} of this size", runs_text(report.runs_until_native));
   }
 
   const Program& p_;

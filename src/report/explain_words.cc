@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace treadle::report {
 
 using Tier = LoopReport::Tier;
@@ -40,6 +43,12 @@ std::string bytes_text(double bytes) {
 
 std::string count_text(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string runs_text(double count) {
+  const double unit = std::pow(10, std::max(std::floor(std::log10(std::max(count, 1.0))) - 1, 0.0));
+  const double rounded = std::round(count / unit) * unit;
+  return fmt::format("{:.0f} {}", rounded, rounded == 1 ? "run" : "runs");
 }
 
 }  // namespace treadle::report

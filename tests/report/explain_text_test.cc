@@ -251,6 +251,8 @@ TEST(Advice, NamesWhatKeepsLoopsFromNativeCode) {
   EXPECT_THAT(advice_on(e),
               ElementsAre("session.compile(), or jit=always: else /L is native code after about 3 runs of "
                           "this size"));
+  e.loops[0].runs_until_native = 12'345;
+  EXPECT_THAT(advice_on(e), ElementsAre(HasSubstr("after about 12000 runs")));
   e.loops[0].run_ns = 5;
   EXPECT_THAT(advice_on(e), IsEmpty()) << "a small part of the run";
 }
