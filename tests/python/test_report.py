@@ -50,8 +50,66 @@ def test_a_stream_has_latencies():
         '<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Neg (x) }'
     )
     made = report(gain, {"x": np.ones(1000, np.float32)}, stream={"time": {"x": 0}, "hop": 100}, rate=16000)
+    pushes = made.data["pushes"]
+    assert len(pushes["us"]) == 10
+    assert pushes["hop"] == 100
+    said = re.fullmatch(
+        r"10 pushes of 100 samples: p50 ([\d,.]+) us, p99 ([\d,.]+) us, p99.9 ([\d,.]+) us, maximum ([\d,.]+) us. "
+        r"They take ([\d.e-]+) % of the time in which the samples come.",
+        pushes["summary"],
+    )
+    found = [float(number.replace(",", "")) for number in said.groups()]
+    assert found[:4] == pytest.approx(np.percentile(pushes["us"], [50, 99, 99.9, 100]), abs=0.06)
+    assert found[4] == pytest.approx(100 * np.mean(pushes["us"]) / (100 / 16000 * 1e6), rel=0.05)
+    assert pushes["summary"] in str(made)
+
+
+def test_a_stream_over_windows_shows_a_window():
+    """A model that takes windows of one size is not run over the whole signal."""
+    window = treadle.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[12] x) => (float[12] y) { y = Neg (x) }'
+    )
+    stream = {"time": {"x": 0}, "hop": 8, "context": 4}
+    made = report(window, {"x": np.ones(80, np.float32)}, stream=stream)
+    assert "A run of one window of 12 samples takes" in str(made)
     assert len(made.data["pushes"]["us"]) == 10
-    assert made.data["pushes"]["hop"] == 100
+    unknown = report(window, {"x": np.ones(80, np.float32)}, stream={"time": {"z": 0}})
+    assert "there is no such input" in str(unknown)
+
+
+def test_memory_and_who_holds_the_peak():
+    grows = treadle.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4,8] x) => (float[1,8] y) <int64[2] by = {64, 8}, int64[1] axis = {0}, int64 zero = {0}> {
+      wide = Tile (x, by) soft = Softmax (wide) sums = CumSum (soft, zero) y = ReduceMean <keepdims = 1> (sums, axis)
+    }""")
+    memory = report(grows, {"x": np.ones((4, 8), np.float32)}).data["times"]["memory"]
+    size = 4 * 64 * 8 * 8 * 4
+    peak = memory["steps"][memory["peak"]]
+    assert peak["op"] == "Softmax"
+    assert 2 * size <= peak["planned"] <= memory["arena_bytes"]
+    assert sorted(value["name"] for value in memory["holders"][:2]) == ["soft", "wide"]
+    assert [value["bytes"] for value in memory["holders"][:2]] == [size, size]
+
+
+def test_functions_are_opened():
+    """Nodes of a function have the paths that times bear, and the attributes of the call."""
+    model = treadle.parse_model("""<ir_version: 10, opset_import: ["" : 22, "house" : 1]>
+    g (float[8] x) => (float[8] z) { y = house.F <slope = 0.25> (x) z = house.F (y) }
+    <domain: "house", opset_import: ["" : 22]> F <slope: float = 0.125> (v) => (w) {
+      a = LeakyRelu <alpha: float = @slope> (v) w = Softmax (a)
+    }""")
+    made = report(model, {"x": np.ones(8, np.float32)})
+    first, second = made.data["nodes"]
+    assert (first["function"], first["bodies"][0]["name"]) == ("house", "function")
+    inside = [node for call in (first, second) for node in call["bodies"][0]["nodes"]]
+    assert [node["name"] for node in inside] == [
+        "/F_0/LeakyRelu_0",
+        "/F_0/Softmax_1",
+        "/F_1/LeakyRelu_0",
+        "/F_1/Softmax_1",
+    ]
+    assert [dict(node["attributes"]) for node in inside] == [{"alpha": "0.25"}, {}, {"alpha": "0.125"}, {}]
+    assert {node["node"] for node in made.data["times"]["nodes"]} & {node["name"] for node in inside}
 
 
 def test_without_inputs_nothing_runs(levels):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._answers import about, answers
-from ._data import FAILURES, explanation_of, nodes_of, problems_of, pushes_of, times_of, trace_of
+from ._data import FAILURES, Pieces, explanation_of, nodes_of, problems_of, times_of, trace_of
 from ._page import page
 
 if TYPE_CHECKING:
@@ -58,6 +58,14 @@ def framed(text: str, height: int = 640) -> str:
     )
 
 
+def _runs(session: InferenceSession, feeds: Mapping[str, InputValue]) -> bool:
+    try:
+        session.run(None, feeds)
+    except FAILURES:
+        return False
+    return True
+
+
 def report(
     model: PathOrBytes,
     input_feed: Mapping[str, InputValue] | None = None,
@@ -72,7 +80,8 @@ def report(
 
     `session`: the session to ask, else one is opened; a model that cannot be opened gets a report with its problems.
     `stream`: arguments of `InferenceSession.stream` (`time`, `hop`, `state`, ...) with which the input that is cut along
-    time is pushed piece by piece; `rate`: its samples per second. `runs`: of the profile.
+    time is pushed piece by piece; `rate`: its samples per second. Times and values are of one run over all of it or, of a
+    model that takes windows with context or cannot take all at once, over the first window. `runs`: of the profile.
     """
     name = title or (os.fspath(model) if isinstance(model, (str, os.PathLike)) else "a model")
     problems = problems_of(model)
@@ -89,12 +98,17 @@ def report(
 
             source = os.fspath(model) if isinstance(model, os.PathLike) else model
             session = Opened(source)
-        if input_feed is not None:
-            data["times"] = times_of(session, input_feed, runs)
-            data["trace"] = trace_of(session, input_feed)
-            if stream is not None:
-                data["pushes"] = pushes_of(session, input_feed, stream, rate)
-        data["explanation"] = explanation_of(session, input_feed)
+        pieces = Pieces(session, input_feed, stream) if input_feed is not None and stream is not None else None
+        looked_at = input_feed
+        if pieces is not None and (pieces.are_windows or not _runs(session, pieces.feeds)):
+            looked_at = pieces.window()
+            data["window"] = pieces.window_size
+        if looked_at is not None:
+            data["times"] = times_of(session, looked_at, runs)
+            data["trace"] = trace_of(session, looked_at)
+        data["explanation"] = explanation_of(session, looked_at)
+        if pieces is not None:  # last: other sizes may change plans
+            data["pushes"] = pieces.push_all(session, rate)
     except FAILURES as problem:
         refused = str(problem)
     data["about"] = about(data, session)

@@ -1,56 +1,87 @@
-"""The nodes of a model as a tree of bodies, read from its bytes; the model need not be able to run."""
+"""The nodes of a model as a tree of bodies and called functions, read from its bytes; the model need not be able to run."""
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._proto import _contents, _fields, _varint
 
 # Numbers of fields, from onnx.proto.
-_MODEL_GRAPH = 7
-_GRAPH_NODE, _GRAPH_NAME, _GRAPH_OUTPUT, _GRAPH_INPUT, _GRAPH_VALUE_INFO = 1, 2, 12, 11, 13
-_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE = 1, 2, 3, 4, 5
-_ATTRIBUTE_NAME, _FLOAT, _INT, _TEXT, _TENSOR, _GRAPH, _FLOATS, _INTS, _TEXTS, _GRAPHS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
+_MODEL_GRAPH, _MODEL_FUNCTION = 7, 25
+_GRAPH_NODE, _GRAPH_OUTPUT, _GRAPH_INPUT, _GRAPH_VALUE_INFO = 1, 12, 11, 13
+_FUNCTION_NAME, _FUNCTION_NODE, _FUNCTION_DOMAIN, _FUNCTION_DEFAULT, _FUNCTION_VALUE_INFO, _FUNCTION_OVERLOAD = (
+    1, 7, 10, 11, 12, 13,
+)  # fmt: skip
+_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE, _NODE_DOMAIN, _NODE_OVERLOAD = (
+    1, 2, 3, 4, 5, 7, 8,
+)  # fmt: skip
+_ATTRIBUTE_NAME, _FLOAT, _INT, _TEXT, _TENSOR, _GRAPH, _FLOATS, _INTS, _TEXTS, _GRAPHS, _PARAMETER = (
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 21,
+)  # fmt: skip
 _TENSOR_DIMS = 1
 _VALUE_NAME, _VALUE_TYPE = 1, 2
-_TYPE_TENSOR, _TYPE_SEQUENCE = 1, 4
+_TYPE_TENSOR, _TYPE_SEQUENCE, _TYPE_OPTIONAL = 1, 4, 9
 _ELEMENT, _SHAPE, _DIMENSION, _SIZE, _SYMBOL = 1, 2, 1, 1, 2
 _ELEMENTS = {
     1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
     10: "float16", 11: "double", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
 }  # fmt: skip
 _MOST_LETTERS = 60  # of an attribute's value
+_MOST_INSIDE = 50_000  # nodes of functions, counted at each call; later calls are not opened
+_MOST_DEEP = 64  # calls in calls
 
 
 def _text(data: memoryview) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
-def _numbers(message: memoryview, number: int) -> list[int]:
-    """Of a repeated field of integers, packed or not."""
-    found: list[int] = []
-    for field, whole, contents in _fields(message):
-        if field != number:
+def _only_text(message: memoryview, number: int) -> str:
+    """Of a field that may be missing."""
+    return "".join(map(_text, _contents(message, number)))
+
+
+def _integers(found: list[tuple[memoryview, memoryview]]) -> list[int]:
+    """Of a field of integers, packed or not."""
+    numbers: list[int] = []
+    for whole, contents in found:
+        if not len(contents):
+            numbers.append(_varint(whole, _varint(whole, 0)[1])[0])
             continue
-        if len(contents):
-            at = 0
-            while at < len(contents):
-                value, at = _varint(contents, at)
-                found.append(value)
-        else:
-            found.append(_varint(whole, 1)[0])
-    return [v - (1 << 64) if v >> 63 else v for v in found]
+        at = 0
+        while at < len(contents):
+            value, at = _varint(contents, at)
+            numbers.append(value)
+    return [v - (1 << 64) if v >> 63 else v for v in numbers]
+
+
+def _floats(found: list[tuple[memoryview, memoryview]]) -> list[float]:
+    packed = b"".join(bytes(contents) if len(contents) else bytes(whole[-4:]) for whole, contents in found)
+    return [float(f"{x:.6g}") for x in struct.unpack(f"<{len(packed) // 4}f", packed)]
+
+
+def _by_number(message: memoryview) -> dict[int, list[tuple[memoryview, memoryview]]]:
+    """Whole bytes and contents of each field."""
+    found: dict[int, list[tuple[memoryview, memoryview]]] = {}
+    for number, whole, contents in _fields(message):
+        found.setdefault(number, []).append((whole, contents))
+    return found
+
+
+def _numbers(message: memoryview, number: int) -> list[int]:
+    return _integers(_by_number(message).get(number, []))
 
 
 def _dims(shape: memoryview) -> str:
     sizes = []
     for dimension in _contents(shape, _DIMENSION):
-        size = "?"
-        for field, whole, contents in _fields(dimension):
-            size = str(_varint(whole, 1)[0]) if field == _SIZE else _text(contents) if field == _SYMBOL else size
-        sizes.append(size)
+        size = _numbers(dimension, _SIZE)
+        sizes.append(str(size[0]) if size else _only_text(dimension, _SYMBOL) or "?")
     return "[" + ",".join(sizes) + "]"
 
 
@@ -60,73 +91,164 @@ def _type(message: memoryview) -> str:
             element = _ELEMENTS.get((_numbers(contents, _ELEMENT) or [0])[0], "?")
             shapes = [_dims(shape) for shape in _contents(contents, _SHAPE)]
             return element + (shapes[0] if shapes else "")
-        if field == _TYPE_SEQUENCE:
-            return "sequence of " + "".join(_type(inner) for inner in _contents(contents, 1))
+        if field in (_TYPE_SEQUENCE, _TYPE_OPTIONAL):
+            kind = "sequence of " if field == _TYPE_SEQUENCE else "optional "
+            return kind + "".join(_type(inner) for inner in _contents(contents, 1))
     return ""
 
 
-def _attribute(message: memoryview) -> tuple[str, str]:
-    """Its name and its value as a short text; bodies are left out."""
-    name, value = "", ""
-    for field, whole, contents in _fields(message):
-        if field == _ATTRIBUTE_NAME:
-            name = _text(contents)
-        elif field == _FLOAT:
-            value = f"{struct.unpack('<f', bytes(whole[-4:]))[0]:.6g}"
-        elif field == _INT:
-            value = str(_numbers(message, _INT)[0])
-        elif field == _TEXT:
-            value = _text(contents)
-        elif field == _TENSOR:
-            value = f"tensor{_numbers(contents, _TENSOR_DIMS)}"
-        elif field == _INTS:
-            value = str(_numbers(message, _INTS))
-        elif field == _FLOATS:
-            packed = bytes(contents)
-            value = str([round(x, 6) for x in struct.unpack(f"<{len(packed) // 4}f", packed)])
-        elif field == _TEXTS:
-            value = str([_text(text) for text in _contents(message, _TEXTS)])
-    return name, value if len(value) <= _MOST_LETTERS else value[: _MOST_LETTERS - 3] + "..."
+def _types(message: memoryview, fields: tuple[int, ...]) -> dict[str, str]:
+    """Of values that a graph or a function declares."""
+    types = {}
+    for field, _, contents in _fields(message):
+        if field in fields:
+            kinds = _contents(contents, _VALUE_TYPE)
+            types[_only_text(contents, _VALUE_NAME)] = _type(kinds[0]) if kinds else ""
+    return types
 
 
-def _bodies(node: memoryview) -> Iterator[tuple[str, memoryview]]:
-    for attribute in _contents(node, _NODE_ATTRIBUTE):
+def _value(attribute: memoryview) -> str:
+    """An attribute's value as a short text; empty for bodies."""
+    found = _by_number(attribute)
+    value = ""
+    if _FLOAT in found:
+        value = f"{_floats(found[_FLOAT])[0]:g}"
+    elif _INT in found:
+        value = str(_integers(found[_INT])[0])
+    elif _TEXT in found:
+        value = _text(found[_TEXT][0][1])
+    elif _TENSOR in found:
+        value = f"tensor{_numbers(found[_TENSOR][0][1], _TENSOR_DIMS)}"
+    elif _INTS in found:
+        value = str(_integers(found[_INTS]))
+    elif _FLOATS in found:
+        value = str(_floats(found[_FLOATS]))
+    elif _TEXTS in found:
+        value = str([_text(text) for _, text in found[_TEXTS]])
+    return value if len(value) <= _MOST_LETTERS else value[: _MOST_LETTERS - 3] + "..."
+
+
+Attributes = Mapping[str, str]  # values by name
+
+
+def _attributes(attributes: list[memoryview], parameters: Attributes) -> dict[str, str]:
+    """Values by name, without bodies; those that a function takes from its call are the call's (`parameters`)."""
+    found = {}
+    for attribute in attributes:
+        parameter = _only_text(attribute, _PARAMETER)
+        value = parameters.get(parameter, "") if parameter else _value(attribute)
+        if value:
+            found[_only_text(attribute, _ATTRIBUTE_NAME)] = value
+    return found
+
+
+def _bodies(attributes: list[memoryview]) -> Iterator[tuple[str, memoryview]]:
+    for attribute in attributes:
         for field, _, contents in _fields(attribute):
             if field in (_GRAPH, _GRAPHS):
-                yield _attribute(attribute)[0], contents
+                yield _only_text(attribute, _ATTRIBUTE_NAME), contents
 
 
-def _graph(graph: memoryview, path: str) -> list[dict[str, Any]]:
-    types = {}
-    for field, _, contents in _fields(graph):
-        if field in (_GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_VALUE_INFO):
-            kinds = _contents(contents, _VALUE_TYPE)
-            types[_text(_contents(contents, _VALUE_NAME)[0])] = _type(kinds[0]) if kinds else ""
-    nodes = []
-    for i, node in enumerate(_contents(graph, _GRAPH_NODE)):
-        op = "".join(map(_text, _contents(node, _NODE_OPERATOR)))
-        given = "".join(map(_text, _contents(node, _NODE_NAME)))
-        name = f"{path}/{given.removeprefix('/') or f'{op}_{i}'}"
-        outputs = [_text(v) for v in _contents(node, _NODE_OUTPUT)]
+class _Names:
+    """Paths of nodes, as the engine makes them: a name that comes again gets a number."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.used: dict[str, int] = {}
+
+    def make(self, given: str, op: str, index: int) -> str:
+        name = given.removeprefix("/") or f"{op}_{index}"
+        if name in self.used:
+            while (candidate := f"{name}#{self.used[name]}") in self.used:
+                self.used[name] += 1
+            self.used[name] += 1
+            name = candidate
+        self.used[name] = 2
+        return f"{self.prefix}/{name}"
+
+
+@dataclasses.dataclass
+class _Around:
+    """What a node may refer to, and how deep it lies."""
+
+    types: collections.ChainMap[str, str]
+    parameters: Attributes  # attributes of the call of the function
+    depth: int = 0
+
+
+class _Reader:
+    """The nodes of one model."""
+
+    def __init__(self, model: memoryview) -> None:
+        self.functions = {
+            (
+                _only_text(function, _FUNCTION_DOMAIN),
+                _only_text(function, _FUNCTION_NAME),
+                _only_text(function, _FUNCTION_OVERLOAD),
+            ): function
+            for function in _contents(model, _MODEL_FUNCTION)
+        }
+        self.inside = 0  # nodes of functions so far
+
+    def graph(self, graph: memoryview, path: str, around: _Around) -> list[dict[str, Any]]:
+        types = _types(graph, (_GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_VALUE_INFO))
+        inside = dataclasses.replace(around, types=collections.ChainMap(types, *around.types.maps))
+        return self._nodes(_contents(graph, _GRAPH_NODE), path, inside)
+
+    def _nodes(self, found: list[memoryview], path: str, around: _Around) -> list[dict[str, Any]]:
+        names = _Names(path)
+        return [self._node(node, names, i, around) for i, node in enumerate(found)]
+
+    def _node(self, node: memoryview, names: _Names, index: int, around: _Around) -> dict[str, Any]:
+        parts: dict[int, list[memoryview]] = collections.defaultdict(list)
+        for number, _, contents in _fields(node):
+            parts[number].append(contents)
+        given, op, domain, overload = (
+            "".join(map(_text, parts[number])) for number in (_NODE_NAME, _NODE_OPERATOR, _NODE_DOMAIN, _NODE_OVERLOAD)
+        )
+        name = names.make(given, op, index)
+        attributes = _attributes(parts[_NODE_ATTRIBUTE], around.parameters)
         made: dict[str, Any] = {
             "name": name,
             "op": op,
-            "inputs": [[v, types.get(v, "")] for v in map(_text, _contents(node, _NODE_INPUT))],
-            "outputs": [[v, types.get(v, "")] for v in outputs],
-            "attributes": [a for a in map(_attribute, _contents(node, _NODE_ATTRIBUTE)) if a[1]],
+            "inputs": [[v, around.types.get(v, "")] for v in map(_text, parts[_NODE_INPUT])],
+            "outputs": [[v, around.types.get(v, "")] for v in map(_text, parts[_NODE_OUTPUT])],
+            "attributes": list(attributes.items()),
         }
-        bodies = [{"name": body, "nodes": _graph(inner, f"{name}:{body}")} for body, inner in _bodies(node)]
+        bodies = [
+            {"name": body, "nodes": self.graph(inner, f"{name}:{body}", around)}
+            for body, inner in _bodies(parts[_NODE_ATTRIBUTE])
+        ]
+        kind = (domain, op, overload)
+        if kind in self.functions and around.depth < _MOST_DEEP and self.inside < _MOST_INSIDE:
+            made["function"] = kind[0]
+            bodies.append({"name": "function", "nodes": self._call(self.functions[kind], name, attributes, around)})
         if bodies:
             made["bodies"] = bodies
-        nodes.append(made)
-    return nodes
+        return made
+
+    def _call(self, function: memoryview, path: str, given: Attributes, around: _Around) -> list[dict[str, Any]]:
+        defaults = {
+            _only_text(default, _ATTRIBUTE_NAME): _value(default) for default in _contents(function, _FUNCTION_DEFAULT)
+        }
+        nodes = _contents(function, _FUNCTION_NODE)
+        self.inside += len(nodes)
+        types = _types(function, (_FUNCTION_VALUE_INFO,))
+        return self._nodes(nodes, path, _Around(collections.ChainMap(types), {**defaults, **given}, around.depth + 1))
 
 
 def tree(model: bytes) -> list[dict[str, Any]]:
     """The nodes of the model's graph: "name" (the path), "op", "inputs" and "outputs" (names and types), "attributes", and
-    "bodies" with their nodes. ValueError for bytes that are no model.
+    "bodies" with their nodes. A node that calls a function of the model has the function's domain as "function", and its
+    nodes as a body. ValueError for bytes that are no model.
     """
     try:
-        return [node for graph in _contents(memoryview(model), _MODEL_GRAPH) for node in _graph(graph, "")]
-    except (IndexError, struct.error) as problem:
+        whole = memoryview(model)
+        reader = _Reader(whole)
+        return [
+            node
+            for graph in _contents(whole, _MODEL_GRAPH)
+            for node in reader.graph(graph, "", _Around(collections.ChainMap(), {}))
+        ]
+    except (IndexError, struct.error, RecursionError) as problem:
         raise ValueError("the bytes are no model") from problem
