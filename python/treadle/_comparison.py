@@ -79,6 +79,11 @@ class Comparison:
             fields["first"]["verdict"] = self.first.verdict
         return json.dumps(_plain(fields), ensure_ascii=False)
 
+    def _repr_html_(self) -> str:
+        from .report._notebook import comparison_html  # rare, and takes a while to import
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         """For people."""
         return "\n".join(_lines(self)) + "\n"

@@ -123,6 +123,11 @@ class Profile:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._trace)
 
+    def _repr_html_(self) -> str:
+        from .report._notebook import profile_html  # rare, and takes a while to import
+
+        return profile_html(self)
+
     def __repr__(self) -> str:
         """How many nodes, and how long a run takes."""
         return (

@@ -23,6 +23,7 @@ from ._devices import (
     get_ep_devices,
 )
 from ._errors import Fail, InvalidArgument, NoSuchFile
+from ._explanation import Explanation
 from ._ignored import suggestion, warn, warn_once
 from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _ASSIGNMENT, _FOLDER, _WEIGHTS_FILE, _WEIGHTS_SIZE, RunOptions, SessionOptions
@@ -294,6 +295,11 @@ class InferenceSession(_core.SessionBase):
         """Where the model is from, and its inputs and outputs."""
         source = repr(self._model_path) if self._model_path is not None else f"of graph {self._model_meta.graph_name!r}"
         return f"<treadle.InferenceSession {source}: {_briefly(self._inputs_meta)} -> {_briefly(self._outputs_meta)}>"
+
+    def _repr_html_(self) -> str:
+        from .report._notebook import session_html  # rare, and takes a while to import
+
+        return session_html(self, self._model_bytes if self._model_place is None else self._model_place)
 
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with."""
@@ -605,7 +611,7 @@ class InferenceSession(_core.SessionBase):
         json: Literal[False] = False,
         rewritten: bool = False,
         width: int | None = None,
-    ) -> str: ...
+    ) -> Explanation: ...
     @overload
     def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
     def explain(
@@ -615,7 +621,7 @@ class InferenceSession(_core.SessionBase):
         json: bool = False,
         rewritten: bool = False,
         width: int | None = None,
-    ) -> str | dict[str, Any]:
+    ) -> Explanation | dict[str, Any]:
         """What a run takes, which loops and nodes take it, what would help, and how each loop runs.
 
         With `input_feed`: the plan for these inputs. A model that has loops is run a few times with them, to measure
@@ -629,7 +635,7 @@ class InferenceSession(_core.SessionBase):
             width = shutil.get_terminal_size((100, 24)).columns
         text = self._engine.explain(input_feed, json, rewritten, width)
         if not json:
-            return text
+            return Explanation(text)
         from json import loads  # rare, and takes a while to import
 
         parts: dict[str, Any] = loads(text)

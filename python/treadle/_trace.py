@@ -154,6 +154,11 @@ class Trace:
         parts: dict[str, Any] = json.loads(found)
         return parts
 
+    def _repr_html_(self) -> str:
+        from .report._notebook import trace_html  # rare, and takes a while to import
+
+        return trace_html(self)
+
     def __repr__(self) -> str:
         """How many values were watched."""
         return f"<treadle.Trace: {len(self)} values>"

@@ -4,7 +4,6 @@ iterations. `treadle report` on the command line.
 
 from __future__ import annotations
 
-import html
 import os
 import pathlib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._answers import about, answers
 from ._data import FAILURES, Pieces, explanation_of, nodes_of, problems_of, times_of, trace_of
+from ._notebook import framed
 from ._page import page
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ class Report:
     def __str__(self) -> str:
         """The answers at its top."""
         return "\n".join(answer["text"] for answer in self.data["answers"])
-
-
-def framed(text: str, height: int = 640) -> str:
-    """A page as a part of another one, from which it is kept apart."""
-    return (
-        f'<iframe sandbox="allow-scripts" style="width: 100%; height: {height}px; border: 0" '
-        f'srcdoc="{html.escape(text, quote=True)}"></iframe>'
-    )
 
 
 def _runs(session: InferenceSession, feeds: Mapping[str, InputValue]) -> bool:

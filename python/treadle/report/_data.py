@@ -88,7 +88,7 @@ def times_of(session: InferenceSession, feeds: Mapping[str, InputValue], runs: i
     }
 
 
-def map_of(trace: Trace) -> dict[str, Any]:
+def map_of(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_COLUMNS) -> dict[str, Any]:
     """Norms of values over iterations, by the loop around them: for each value one number in each column, in tenths of
     powers of ten; None for 0 or nothing, "nan" and "inf" where such numbers are in it. "at" has the columns' iterations.
     """
@@ -98,13 +98,13 @@ def map_of(trace: Trace) -> dict[str, Any]:
         if body is None:
             continue
         loop = loops.setdefault(body[1].removesuffix(":body"), {"columns": 0, "step": 1, "at": [], "values": []})
-        if len(loop["values"]) == _MOST_ROWS:
+        if len(loop["values"]) == most_rows:
             continue
         series = trace[name]
         at = series.iterations
         if not at.shape[1] or len(series) < 2:
             continue
-        step = -(-len(series) // _MOST_COLUMNS)
+        step = -(-len(series) // most_columns)
         bad = [int(b) for b in np.flatnonzero((series.nan > 0) | (series.inf > 0))]
         picked = np.arange(0, len(series), step)
         with np.errstate(divide="ignore"):
@@ -141,13 +141,13 @@ def trace_of(session: InferenceSession, feeds: Mapping[str, InputValue]) -> dict
         return {"left_out": str(problem)}
 
 
-def shown_trace(trace: Trace) -> dict[str, Any]:
+def shown_trace(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_COLUMNS) -> dict[str, Any]:
     """Its heat maps, and what was found in it."""
     found = trace.found or {}
     text = str(trace)
     table = text.find("\nvalue  ")  # of ranges, which the heat maps show
     return {
-        "map": map_of(trace),
+        "map": map_of(trace, most_rows, most_columns),
         "found": found if found.get("places") else None,
         "text": text[:table] if table >= 0 else text,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import mmap
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -176,10 +177,15 @@ class _Around:
     depth: int = 0
 
 
-class _Reader:
-    """The nodes of one model."""
+class TooManyNodes(ValueError):
+    """A model has more nodes than were asked for."""
 
-    def __init__(self, model: memoryview) -> None:
+
+class _Reader:
+    """The nodes of one model, at most `most`."""
+
+    def __init__(self, model: memoryview, most: int | None) -> None:
+        self.left = most
         self.functions = {
             (
                 _only_text(function, _FUNCTION_DOMAIN),
@@ -196,6 +202,10 @@ class _Reader:
         return self._nodes(_contents(graph, _GRAPH_NODE), path, inside)
 
     def _nodes(self, found: list[memoryview], path: str, around: _Around) -> list[dict[str, Any]]:
+        if self.left is not None:
+            self.left -= len(found)
+            if self.left < 0:
+                raise TooManyNodes("the model has more nodes than that")
         names = _Names(path)
         return [self._node(node, names, i, around) for i, node in enumerate(found)]
 
@@ -237,14 +247,14 @@ class _Reader:
         return self._nodes(nodes, path, _Around(collections.ChainMap(types), {**defaults, **given}, around.depth + 1))
 
 
-def tree(model: bytes) -> list[dict[str, Any]]:
+def tree(model: bytes | mmap.mmap, most: int | None = None) -> list[dict[str, Any]]:
     """The nodes of the model's graph: "name" (the path), "op", "inputs" and "outputs" (names and types), "attributes", and
     "bodies" with their nodes. A node that calls a function of the model has the function's domain as "function", and its
-    nodes as a body. ValueError for bytes that are no model.
+    nodes as a body. ValueError for bytes that are no model; TooManyNodes for a model with more nodes than `most`.
     """
+    whole = memoryview(model)
     try:
-        whole = memoryview(model)
-        reader = _Reader(whole)
+        reader = _Reader(whole, most)
         return [
             node
             for graph in _contents(whole, _MODEL_GRAPH)
