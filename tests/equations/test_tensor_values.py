@@ -6,7 +6,7 @@ import os
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
@@ -203,6 +203,49 @@ def test_indices_are_checked(op, index):
     inputs = [data, indices] + ([np.ones(1, np.float32)] if op.startswith("Scatter") else [])
     with pytest.raises(Exception, match=f"index {index} is out of range"):
         run(op, *inputs)
+
+
+def scattered_indices(rng, shape, depth):
+    """Tuples of positions: a box, a box with a hole, any order, one position twice, positions from the end."""
+    starts = [rng.integers(0, n) for n in shape[:depth]]
+    axes = [np.arange(s, rng.integers(s, n) + 1) for s, n in zip(starts, shape[:depth], strict=True)]
+    box = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, depth)
+    return {
+        "box": box,
+        "hole": np.delete(box, len(box) // 2, 0),
+        "any order": rng.permutation(box),
+        "twice": np.concatenate([box, box[: len(box) // 2 + 1]]),
+        "from the end": box - np.array(shape[:depth]),
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.INT8, TensorProto.DOUBLE])
+def test_scatters_by_constant_indices(seed, kind):
+    """Constant indices are written range by range, with the results of indices that only a run knows."""
+    rng = np.random.default_rng(seed)
+    shape = [int(n) for n in rng.integers(1, 7, rng.integers(1, 5))]
+    depth = int(rng.integers(1, len(shape) + 1))
+    data = of_type(kind, rng.integers(-9, 9, shape))
+    for name, indices in scattered_indices(rng, shape, depth).items():
+        updates = of_type(kind, rng.integers(10, 99, (len(indices), *shape[depth:])))
+        expected = data.copy()
+        for at, update in zip(indices, updates, strict=True):
+            expected[tuple(at)] = update
+        node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+        constant = helper.make_node("Constant", [], ["i"], value=numpy_helper.from_array(indices))
+        feeds = {"x": data, "u": updates}
+        for nodes, given in (([node], {**feeds, "i": indices}), ([constant, node], feeds)):
+            (y,) = sequence_run(nodes, given, ["y"], 18)
+            np.testing.assert_array_equal(y, expected, err_msg=name)
+
+
+def test_constant_indices_out_of_range_fail_in_the_run():
+    indices = np.array([[0], [1], [2], [3], [9]])
+    constant = helper.make_node("Constant", [], ["i"], value=numpy_helper.from_array(indices))
+    nodes = [constant, helper.make_node("ScatterND", ["x", "i", "u"], ["y"])]
+    with pytest.raises(Exception, match="index 9 is out of range"):
+        sequence_run(nodes, {"x": np.zeros(5, np.float32), "u": np.ones(5, np.float32)}, ["y"], 18)
 
 
 def sequence_run(nodes, feeds, outputs, version):

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <vector>
 
 #include "op/axis_rules.h"
 #include "op/effects.h"
@@ -192,6 +193,49 @@ uint32_t run_scatter_nd(const void* state, void* const* slots, const uint32_t* o
   return 0;
 }
 
+// Constant indices: which updates lie side by side in the data, so that one copy writes them.
+struct ScatteredRanges {
+  struct Range {
+    int64_t at = 0, size = 0;  // of the data, in bytes
+  };
+  size_t bytes = 0;           // of the data
+  std::vector<Range> ranges;  // one behind the other in the updates
+
+  // Whether constant indices give fewer ranges than half of the tuples. An index that is
+  // out of range is left to the kernel that reads them.
+  bool find(const ScatterNdState& nd, const int64_t* tuple) {
+    bytes = nd.bytes;
+    for (int64_t k = 0; k < nd.tuples; ++k) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < nd.sizes.size(); ++d, ++tuple) {
+        const int64_t i = checked_index(*tuple, nd.sizes[d]);
+        if (i < 0) return false;
+        offset += i * nd.strides[d];
+      }
+      const bool goes_on = !ranges.empty() && ranges.back().at + ranges.back().size == offset;
+      if (!goes_on && ranges.size() >= static_cast<size_t>(nd.tuples) / 2) return false;
+      if (!goes_on) ranges.push_back({offset, 0});
+      ranges.back().size += static_cast<int64_t>(nd.slice_bytes);
+    }
+    return true;
+  }
+};
+
+uint32_t copy_scattered_ranges(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const ScatteredRanges*>(state);
+  if (const uint32_t failed = copy_data(s.bytes, slots[operands[0]], slots[operands[3]])) return failed;
+  const auto* update = static_cast<const char*>(slots[operands[2]]);
+  auto* out = static_cast<char*>(slots[operands[3]]);
+  StopPoll stop;
+  for (const ScatteredRanges::Range& range : s.ranges) {
+    const auto size = static_cast<size_t>(range.size);
+    if (stop.after(costs::kIndexNs + kByteNs * static_cast<double>(size))) return fail(KernelError::kStopped);
+    std::memcpy(out + range.at, update, size);
+    update += size;
+  }
+  return 0;
+}
+
 Status prepare_scatter_nd(PrepareContext& c) {
   const Operand &data = c.inputs[0], &indices = c.inputs[1];
   const auto depth = static_cast<size_t>(indices.dims.back());
@@ -207,6 +251,10 @@ Status prepare_scatter_nd(PrepareContext& c) {
   s->slice_bytes = s->slice * width;
   s->bytes = data.byte_size();
   c.set_kernel(run_scatter_nd, s);
+  if (!indices.constant || s->combine) return {};
+  if (auto* ranges = c.make_state<ScatteredRanges>(); ranges->find(*s, static_cast<const int64_t*>(indices.constant))) {
+    c.set_kernel(copy_scattered_ranges, ranges, nullptr, "copied-ranges");
+  }
   return {};
 }
 
