@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Report : Inputs {
-  std::string out = "report.html";
+  std::string out = "report.html", netron;
   std::vector<std::string> time, state;
   int runs = 5, hop = 0, context = 0;
   double rate = 0;
@@ -33,6 +33,7 @@ struct Report : Inputs {
     }
     for (const std::string& axis : time) words.push_back("--time=" + axis);
     for (const std::string& pair : state) words.push_back("--state=" + pair);
+    if (!netron.empty()) words.push_back("--netron=" + netron);
     if (hop > 0) words.push_back(fmt::format("--hop={}", hop));
     if (context > 0) words.push_back(fmt::format("--context={}", context));
     if (rate > 0) words.push_back(fmt::format("--rate={}", rate));
@@ -55,6 +56,10 @@ void add_report(CLI::App& app, int& status) {
   const auto report = std::make_shared<Report>();
   report->add(command);
   command.add_option("-o,--out", report->out, "The page")->type_name("FILE.html")->capture_default_str();
+  command
+      .add_option("--netron", report->netron,
+                  "Also write the model, with times and ranges of values as metadata of nodes")
+      ->type_name("FILE.onnx");
   command.add_option("--runs", report->runs, "Runs of the profile")->capture_default_str()->check(above_zero());
   command.add_option("--time", report->time, "Push this input in pieces along its axis, and show how long pushes take")
       ->type_name("INPUT=AXIS")

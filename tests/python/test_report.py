@@ -1,13 +1,19 @@
 """Reports as data and as text; tests/services/serving/check_report.py looks at the pages in a browser."""
 
 import json
+import os
+import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import treadle
 from treadle.report import report
 
+ROOT = pathlib.Path(__file__).parents[2]
+TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
 LEVELS = """<ir_version: 10, opset_import: ["" : 20]>
 levels (float[n] x) => (float[n] y) <float start = {0}> {
   louder = Mul (x, x)
@@ -141,3 +147,74 @@ def test_the_page_is_safe_and_whole(levels):
     assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
     assert "Mike Bostock" in page
     assert "sandbox" in made._repr_html_()
+
+
+def metadata(nodes):
+    """By the name of its first output, what a node and those in its bodies say of themselves."""
+    found = {}
+    for node in nodes:
+        found[node.output[0]] = {entry.key: entry.value for entry in node.metadata_props}
+        for attribute in node.attribute:
+            found |= metadata(attribute.g.node)
+    return found
+
+
+def test_the_model_with_metadata(levels, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    made = report(levels, {"x": X})
+    made.save_model(tmp_path / "seen.onnx")
+    written = onnx.load(tmp_path / "seen.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    said = metadata(written.graph.node)
+    assert said["louder"]["treadle.range"] == "louder: 1 to 16"
+    assert said["k"]["treadle.range"] == "k: 1.38629 to 2.02995, 2 NaN"
+    assert said["last"]["treadle.iterations"] == "4"
+    assert said["last"]["treadle.range.1"] == "y: 1.38629 to 2.02995, 2 NaN"
+    assert float(said["last"]["treadle.time_us"]) > 0
+    assert sum(float(said[name]["treadle.share"].split()[0]) for name in ("louder", "last")) <= 101
+    assert "rewritten" in str(said)
+    same = treadle.InferenceSession(tmp_path / "seen.onnx").run(None, {"x": X})
+    np.testing.assert_array_equal(same, treadle.InferenceSession(levels).run(None, {"x": X}))
+    report(tmp_path / "seen.onnx", {"x": X}).save_model(tmp_path / "again.onnx")
+    again = onnx.load(tmp_path / "again.onnx")
+    keys = [entry.key for entry in again.graph.node[0].metadata_props]
+    assert len(keys) == len(set(keys))  # the earlier ones are gone
+
+
+def test_the_model_with_metadata_without_a_run(levels, tmp_path):
+    report(levels).save_model(tmp_path / "seen.onnx")
+    onnx = pytest.importorskip("onnx")
+    said = metadata(onnx.load(tmp_path / "seen.onnx").graph.node)
+    assert "treadle.tier" in said["last"]
+    assert "treadle.range" not in said["louder"]
+
+
+def test_weights_in_files_stay_beside_the_model(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.ModelProto.FromString(
+        treadle.parse_model(
+            '<ir_version: 10, opset_import: ["" : 20]> g (float[64] x) => (float[64] y) <float[64] w> { y = Add (x, w) }'
+        )
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(64, np.float32), "w"))
+    del model.graph.value_info[:]
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    made = report(tmp_path / "m.onnx", {"x": np.ones(64, np.float32)})
+    made.save_model(tmp_path / "seen.onnx")
+    assert treadle.InferenceSession(tmp_path / "seen.onnx").run(None, {"x": np.ones(64, np.float32)})[0][0] == 2
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ValueError, match="lie in files beside it"):
+        made.save_model(tmp_path / "other" / "seen.onnx")
+
+
+@pytest.mark.skipif(not TOOL.exists(), reason=f"{TOOL} is not built")
+def test_the_command(levels, tmp_path):
+    (tmp_path / "levels.onnx").write_bytes(levels)
+    np.save(tmp_path / "x.npy", X)
+    words = [tmp_path / "levels.onnx", tmp_path / "x.npy", "-o", tmp_path / "r.html", "--netron", tmp_path / "n.onnx"]
+    environment = os.environ | {"TREADLE_PYTHON": sys.executable}
+    done = subprocess.run(
+        [TOOL, "report", *words], check=True, capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.stdout.endswith(f"written to {tmp_path / 'r.html'} and {tmp_path / 'n.onnx'}\n")
+    assert b"treadle.time_us" in (tmp_path / "n.onnx").read_bytes()

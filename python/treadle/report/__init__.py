@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._answers import about, answers
-from ._data import FAILURES, Pieces, explanation_of, nodes_of, problems_of, times_of, trace_of
+from ._data import FAILURES, Pieces, explanation_of, nodes_of, problems_of, shown_trace, times_of, trace_of
+from ._netron import Knowledge, model_for, with_metadata
 from ._notebook import framed
 from ._page import page
 
 if TYPE_CHECKING:
     from .._session import InferenceSession
+    from .._trace import Trace
     from .._types import InputValue, PathOrBytes
 
 __all__ = ["Report", "report"]
@@ -24,10 +26,11 @@ __all__ = ["Report", "report"]
 class Report:
     """A page; in notebooks it shows itself."""
 
-    def __init__(self, data: dict[str, Any]) -> None:
+    def __init__(self, data: dict[str, Any], model: PathOrBytes, trace: Trace | None) -> None:
         """Not for callers: `report` makes reports."""
         self.data = data
         """What the page shows."""
+        self._model, self._trace = model, trace
 
     @property
     def html(self) -> str:
@@ -37,6 +40,17 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page; OSError where the file cannot be written."""
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model with what the report knows of each node as metadata, which Netron shows.
+
+        Entries of `metadata_props` are "treadle.time_us" and "treadle.share" (of a run, with all that is inside),
+        "treadle.range" (of what the node makes, over all iterations; "treadle.range.0" of the first of several outputs),
+        "treadle.rewritten", and of loops "treadle.iterations", "treadle.tier" and "treadle.why_not_native". The model
+        computes what it did. OSError where the file cannot be written; ValueError for another folder than that of weights
+        in files.
+        """
+        pathlib.Path(path).write_bytes(with_metadata(model_for(self._model, path), Knowledge(self.data, self._trace)))
 
     def _repr_html_(self) -> str:
         return framed(self.html)
@@ -83,7 +97,7 @@ def report(
         "nodes": nodes_of(model),
     }
     data |= {"explanation": None, "times": None, "trace": None, "pushes": None}
-    refused = ""
+    refused, trace = "", None
     try:
         if session is None:
             from .._session import InferenceSession as Opened
@@ -97,7 +111,8 @@ def report(
             data["window"] = pieces.window_size
         if looked_at is not None:
             data["times"] = times_of(session, looked_at, runs)
-            data["trace"] = trace_of(session, looked_at)
+            trace = trace_of(session, looked_at)
+            data["trace"] = {"left_out": trace} if isinstance(trace, str) else shown_trace(trace)
         data["explanation"] = explanation_of(session, looked_at)
         if pieces is not None:  # last: other sizes may change plans
             data["pushes"] = pieces.push_all(session, rate)
@@ -105,4 +120,4 @@ def report(
         refused = str(problem)
     data["about"] = about(data, session)
     data["answers"] = answers(data, refused)
-    return Report(data)
+    return Report(data, model, None if isinstance(trace, str) else trace)

@@ -16,6 +16,7 @@ def main(arguments: list[str]) -> int:
     taken.add_argument("model")
     taken.add_argument("--feed", action="append", default=[])  # the name of an input, =, and a file
     taken.add_argument("--out", default="report.html")
+    taken.add_argument("--netron", default="")
     taken.add_argument("--runs", type=int, default=5)
     taken.add_argument("--time", action="append", default=[])
     taken.add_argument("--state", action="append", default=[])
@@ -35,11 +36,13 @@ def main(arguments: list[str]) -> int:
     try:
         made = report(given.model, feeds or None, stream=stream, rate=given.rate, runs=given.runs)
         made.save(given.out)
+        if given.netron:
+            made.save_model(given.netron)
     except FAILURES as problem:
         print(f"treadle: {problem}", file=sys.stderr)
         return 1
     print(made)
-    print(f"written to {given.out}")
+    print(f"written to {given.out}" + (f" and {given.netron}" if given.netron else ""))
     return 0
 
 

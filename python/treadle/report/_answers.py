@@ -62,7 +62,10 @@ def answers(data: dict[str, Any], refused: str) -> list[dict[str, str]]:
     errors = [problem for problem in data["problems"] if problem["level"] == "error"]
     if errors:
         made.append({"kind": "bad", "text": f"{len(errors)} errors in the model: the first is {errors[0]['what']}"})
-    found = (data["trace"] or {}).get("found")
+    trace = data["trace"] or {}
+    if "left_out" in trace:
+        made.append({"kind": "help", "text": f"Values over iterations are left out: {trace['left_out']}"})
+    found = trace.get("found")
     if found:
         place = found["places"][0]
         at = "".join(f", iteration {around['iteration']}" for around in place["iterations"])

@@ -122,8 +122,8 @@ def map_of(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_
                 "cells": cells,
                 "marks": marks,
                 "first": at[bad[0]].tolist() if bad else None,
-                "low": _finite(series.minimum.min()),
-                "high": _finite(series.maximum.max()),
+                "low": _finite(np.fmin.reduce(series.minimum)),
+                "high": _finite(np.fmax.reduce(series.maximum)),
             }
         )
     return {name: loop for name, loop in loops.items() if loop["values"]}
@@ -133,12 +133,12 @@ def _finite(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
 
 
-def trace_of(session: InferenceSession, feeds: Mapping[str, InputValue]) -> dict[str, Any]:
-    """The heat maps, and where the first NaN came from; "left_out" says why there is none."""
+def trace_of(session: InferenceSession, feeds: Mapping[str, InputValue]) -> Trace | str:
+    """The inner values of a run; a text says why there are none."""
     try:
-        return shown_trace(session.trace(feeds, memory=_TRACE_MEMORY, find="nan"))
+        return session.trace(feeds, memory=_TRACE_MEMORY, find="nan")
     except FAILURES as problem:
-        return {"left_out": str(problem)}
+        return str(problem)
 
 
 def shown_trace(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_COLUMNS) -> dict[str, Any]:

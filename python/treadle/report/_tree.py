@@ -42,7 +42,7 @@ def _text(data: memoryview) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
-def _only_text(message: memoryview, number: int) -> str:
+def only_text(message: memoryview, number: int) -> str:
     """Of a field that may be missing."""
     return "".join(map(_text, _contents(message, number)))
 
@@ -82,7 +82,7 @@ def _dims(shape: memoryview) -> str:
     sizes = []
     for dimension in _contents(shape, _DIMENSION):
         size = _numbers(dimension, _SIZE)
-        sizes.append(str(size[0]) if size else _only_text(dimension, _SYMBOL) or "?")
+        sizes.append(str(size[0]) if size else only_text(dimension, _SYMBOL) or "?")
     return "[" + ",".join(sizes) + "]"
 
 
@@ -104,7 +104,7 @@ def _types(message: memoryview, fields: tuple[int, ...]) -> dict[str, str]:
     for field, _, contents in _fields(message):
         if field in fields:
             kinds = _contents(contents, _VALUE_TYPE)
-            types[_only_text(contents, _VALUE_NAME)] = _type(kinds[0]) if kinds else ""
+            types[only_text(contents, _VALUE_NAME)] = _type(kinds[0]) if kinds else ""
     return types
 
 
@@ -136,10 +136,10 @@ def _attributes(attributes: list[memoryview], parameters: Attributes) -> dict[st
     """Values by name, without bodies; those that a function takes from its call are the call's (`parameters`)."""
     found = {}
     for attribute in attributes:
-        parameter = _only_text(attribute, _PARAMETER)
+        parameter = only_text(attribute, _PARAMETER)
         value = parameters.get(parameter, "") if parameter else _value(attribute)
         if value:
-            found[_only_text(attribute, _ATTRIBUTE_NAME)] = value
+            found[only_text(attribute, _ATTRIBUTE_NAME)] = value
     return found
 
 
@@ -147,10 +147,10 @@ def _bodies(attributes: list[memoryview]) -> Iterator[tuple[str, memoryview]]:
     for attribute in attributes:
         for field, _, contents in _fields(attribute):
             if field in (_GRAPH, _GRAPHS):
-                yield _only_text(attribute, _ATTRIBUTE_NAME), contents
+                yield only_text(attribute, _ATTRIBUTE_NAME), contents
 
 
-class _Names:
+class NodeNames:
     """Paths of nodes, as the engine makes them: a name that comes again gets a number."""
 
     def __init__(self, prefix: str) -> None:
@@ -188,9 +188,9 @@ class _Reader:
         self.left = most
         self.functions = {
             (
-                _only_text(function, _FUNCTION_DOMAIN),
-                _only_text(function, _FUNCTION_NAME),
-                _only_text(function, _FUNCTION_OVERLOAD),
+                only_text(function, _FUNCTION_DOMAIN),
+                only_text(function, _FUNCTION_NAME),
+                only_text(function, _FUNCTION_OVERLOAD),
             ): function
             for function in _contents(model, _MODEL_FUNCTION)
         }
@@ -206,10 +206,10 @@ class _Reader:
             self.left -= len(found)
             if self.left < 0:
                 raise TooManyNodes("the model has more nodes than that")
-        names = _Names(path)
+        names = NodeNames(path)
         return [self._node(node, names, i, around) for i, node in enumerate(found)]
 
-    def _node(self, node: memoryview, names: _Names, index: int, around: _Around) -> dict[str, Any]:
+    def _node(self, node: memoryview, names: NodeNames, index: int, around: _Around) -> dict[str, Any]:
         parts: dict[int, list[memoryview]] = collections.defaultdict(list)
         for number, _, contents in _fields(node):
             parts[number].append(contents)
@@ -239,7 +239,7 @@ class _Reader:
 
     def _call(self, function: memoryview, path: str, given: Attributes, around: _Around) -> list[dict[str, Any]]:
         defaults = {
-            _only_text(default, _ATTRIBUTE_NAME): _value(default) for default in _contents(function, _FUNCTION_DEFAULT)
+            only_text(default, _ATTRIBUTE_NAME): _value(default) for default in _contents(function, _FUNCTION_DEFAULT)
         }
         nodes = _contents(function, _FUNCTION_NODE)
         self.inside += len(nodes)
