@@ -24,7 +24,7 @@
     costs      what the engine, kernels and operators take, beside the estimates in src/*/costs.h, and prices of
                convolutions; --write puts the measured values there
     explain    what `explain` estimates loops to take, beside what they take
-    looking    planted faults and differences that must be found, models to reduce, and what traces cost
+    looking    planted faults and differences that must be found, models to reduce, what traces cost, and how fast reports open
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     stops      how late each operator hears that it should stop
 

@@ -1,10 +1,10 @@
 """Looking into runs: planted faults that must be found, and what a trace costs.
 
-    build/venv/bin/python bench/bench_looking.py [--seed S] [--only find|compare|reduce|cost]
+    build/venv/bin/python bench/bench_looking.py [--seed S] [--only find|compare|reduce|cost|report]
 
 `find`: 20 faults in real models and 20 in random programs, each at a random value and iteration, and what `find` says of
 each. `compare`: 40 planted differences (bench/planted.py). `reduce`: ten models that fail (bench/failures.py). `cost`: the time of a run with statistics of all values, and with a search, beside the interpreted run of the same
-plan without them, and beside the usual run.
+plan without them, and beside the usual run. `report`: sizes and opening times of reports (bench/reports.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import failures
 import numpy as np
 import planted
+import reports
 import treadle
 from onnx import TensorProto, helper
 
@@ -244,6 +245,7 @@ def parts(seed: int) -> dict[str, Callable[[], int]]:
         "compare": planted.main,
         "reduce": lambda: failures.main([]),
         "cost": cost,
+        "report": reports.main,
     }
 
 

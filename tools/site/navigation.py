@@ -20,6 +20,7 @@ SECTIONS = {
                 "onnxruntime-provider",
                 "tuning",
                 "look-inside",
+                "report",
                 "compare-engines",
                 "troubleshooting",
                 "small-model",

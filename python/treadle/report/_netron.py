@@ -68,7 +68,7 @@ class Knowledge:
             return ""
         series = self.trace[value]
         low, high = np.fmin.reduce(series.minimum), np.fmax.reduce(series.maximum)
-        text = f"{low:.6g} to {high:.6g}" if low <= high else "no numbers"
+        text = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}" if low < high else "no numbers"
         for count, kind in ((series.nan.sum(), "NaN"), (series.inf.sum(), "infinite")):
             if count:
                 text += f", {count:.0f} {kind}"

@@ -74,7 +74,7 @@ function addTable(box, nodes, within) {
   });
 }
 
-const COLUMNS = ["time", "node", "makes", "of", "attributes and rewrites"];
+const COLUMNS = ["time", "node", "makes", "reads", "attributes and rewrites"];
 
 function addRow(body, node, within) {
   const row = element("tr", body);
@@ -87,7 +87,7 @@ function addRow(body, node, within) {
   cell("time", "number").textContent = ns ? `${time(ns)}, ${share(ns / total)}` : "";
   addName(cell("node"), node, within);
   addValues(cell("makes"), node.outputs);
-  addValues(cell("of"), node.inputs);
+  addValues(cell("reads"), node.inputs);
   const last = cell("also");
   if (node.attributes.length) element("div", last, attributesOf(node));
   if (rewrittenAt(node.name).length) element("div", last, `rewritten: ${rewrittenAt(node.name).join(", ")}`, "types");
@@ -145,7 +145,7 @@ function describe(box, node, own) {
   };
   line("path").textContent = node.name;
   if (node.outputs.some(([name]) => name)) addValues(line("makes"), node.outputs);
-  if (node.inputs.some(([name]) => name)) addValues(line("of"), node.inputs);
+  if (node.inputs.some(([name]) => name)) addValues(line("reads"), node.inputs);
   if (node.attributes.length) line("attributes").textContent = attributesOf(node);
   if (rewrittenAt(node.name).length) line("rewritten").textContent = rewrittenAt(node.name).join(", ");
   if (problemsAt.has(node.name)) element("span", line("problem"), problemsAt.get(node.name).what, "bad-word");

@@ -9,15 +9,17 @@ function memory() {
   byId("memory").hidden = false;
   const top = use.steps[use.peak];
   const rows = byId("memory").querySelector("tbody");
-  for (const value of use.holders) {
+  for (const value of use.holders.filter(({ bytes }) => bytes >= held(top) / 100)) {
     const row = element("tr", rows);
     element("td", row, `${value.planned ? "" : "up to "}${bytes(value.bytes)}`, "number").dataset.label = "bytes";
     const what = element("td", row, lastPart(value.name) || value.what);
     what.dataset.label = "value";
     if (value.name && value.what !== "output") element("span", what, ` ${value.what}`, "types");
-    element("td", row, value.node).dataset.label = "of";
+    const node = element("td", row, shortened(value.node, 70));
+    node.dataset.label = "node";
+    node.title = value.node;
   }
-  byId("memory").querySelector(".peak").textContent = `The peak is ${bytes(held(top))}${top.node ? ` at ${titled(top.op, top.node)}` : ""}`
+  byId("memory").querySelector(".peak").textContent = `The peak is ${bytes(held(top))}${top.node ? ` at ${titled(top.op, shortened(top.node, 70))}` : ""}`
     + `${top.held && top.planned ? ` (${bytes(top.planned)} planned, ${bytes(top.held)} of sizes that only the run knows)` : ""}. The largest values that are alive there:`;
   keepDrawn(() => {
     const { width, svg } = canvasOf("memory", 226, "Memory over the nodes of a run");

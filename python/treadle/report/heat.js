@@ -32,7 +32,7 @@ function heat() {
     const font = "12px system-ui, sans-serif";
     context.font = font;
     left = 14 + Math.ceil(Math.max(60, ...map.values.map((value) => context.measureText(label(value)).width)));
-    cell = Math.min(40, (room - left - 8) / map.columns);
+    cell = Math.min(72, (room - left - 8) / map.columns);
     const width = room;
     const height = ROW * map.values.length + 24;
     const dots = Math.min(2, devicePixelRatio || 1);

@@ -20,7 +20,7 @@ const plain = (x, digits) => (x === 0 ? "0" : Math.abs(x) >= 1e-3 && Math.abs(x)
 const time = (ns) => (ns >= 1e9 ? `${plain(ns / 1e9, 3)} s` : ns >= 1e6 ? `${plain(ns / 1e6, 3)} ms`
   : ns >= 1e3 ? `${plain(ns / 1e3, 3)} us` : `${Math.round(ns)} ns`);
 const bytes = (n) => (n >= 1e9 ? `${plain(n / 1e9, 3)} GB` : n >= 1e6 ? `${plain(n / 1e6, 3)} MB` : n >= 1e3 ? `${plain(n / 1e3, 3)} KB`
-  : `${count(Math.round(n))} bytes`);
+  : `${count(Math.round(n))} byte${Math.round(n) === 1 ? "" : "s"}`);
 const share = (part) => `${plain(100 * part, part >= 0.1 ? 2 : 1)} %`;
 
 // ---- paths of nodes: "/Loop_3:body/LSTM_2/Gemm_3" is a part of "/Loop_3:body/LSTM_2", of "/Loop_3", and of the model
