@@ -147,6 +147,10 @@ class Stream {
   const Session& session() const { return *session_; }
   py::Object push_feeds(const Feeds& feeds) { return advance(treadle_stream_push, feeds, Py_None); }
   py::Object text() const { return take_text(treadle_stream_text(handle_.get())); }
+  py::Object breaks_realtime(int64_t samples) const {
+    char* why = nullptr;
+    return treadle_stream_is_realtime(handle_.get(), samples, &why) ? py::borrow(Py_None) : take_text(why);
+  }
 
  private:
   template <class Fn>
@@ -368,6 +372,7 @@ void define_stream(PyObject* module) {
       module, "Stream",
       py::constructor<Stream, PyObject*, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t, int64_t>(),
       {py::method<&Stream::warm>("warm", "sizes"), py::method<&Stream::push>("push", "feed, options"),
+       py::method<&Stream::breaks_realtime>("breaks_realtime", "samples"),
        py::method<&Stream::flush>("flush", "feed, options"), py::method<&Stream::output_names>("output_names"),
        py::method<&Stream::output_axes>("output_axes"), py::method<&Stream::state>("state"),
        py::method<&Stream::state_names>("state_names"), py::method<&Stream::set_state>("set_state", "name, value"),

@@ -237,6 +237,14 @@ class Session {
     return detail::take_text(treadle_session_explain_text, get(), arrays.names.data(), arrays.values.data(),
                              arrays.names.size(), flags, width);
   }
+  // Why runs with inputs of these sizes may not keep real time; empty if they do.
+  std::string breaks_realtime(const Feeds& feeds) const {
+    const detail::FeedArrays arrays(feeds);
+    char* why = nullptr;
+    const bool keeps = treadle_session_is_realtime(get(), arrays.names.data(), arrays.values.data(),
+                                                   arrays.names.size(), &why);
+    return keeps ? std::string() : detail::take(why);
+  }
   std::string dump_plan(const Feeds& feeds) const {
     const detail::FeedArrays arrays(feeds);
     return detail::take_text(treadle_session_dump_plan, get(), arrays.names.data(), arrays.values.data(),

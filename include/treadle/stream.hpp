@@ -85,6 +85,11 @@ class Stream {
   }
   // Plans and compiles for pushes of these numbers of samples, so that the pushes do not. Empty: for pushes of one hop.
   void warm(const std::vector<int64_t>& sizes = {}) { check(treadle_stream_warm(get(), sizes.data(), sizes.size())); }
+  // Why pushes of so many samples (0: one hop) may not keep real time; empty if they do.
+  std::string breaks_realtime(int64_t samples = 0) const {
+    char* why = nullptr;
+    return treadle_stream_is_realtime(get(), samples, &why) ? std::string() : detail::take(why);
+  }
   void reset() { check(treadle_stream_reset(get())); }
   std::vector<std::string> output_names() const {
     std::vector<std::string> names;

@@ -302,6 +302,10 @@ TREADLE_API treadle_status* treadle_session_explain_text(const treadle_session* 
                                                          const treadle_value* const* values, size_t count,
                                                          unsigned flags, size_t width, char** text);
 
+/* Whether runs with inputs of these sizes keep real time, as treadle_stream_is_realtime says it of pushes. */
+TREADLE_API bool treadle_session_is_realtime(const treadle_session* session, const char* const* names,
+                                             const treadle_value* const* values, size_t count, char** why);
+
 /* The serialised model after the rewrites of loading: functions inlined, constants folded. */
 TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size);
 
@@ -502,6 +506,11 @@ TREADLE_API int64_t treadle_stream_output_axis(const treadle_stream* stream, siz
 /* Plans pushes of these numbers of samples (none: of one hop) and compiles their loops, so that no push has to. The
  * stream does not change. Inputs that come with each push are taken to be zeros. */
 TREADLE_API treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count);
+/* Whether pushes of `samples` samples (0: one hop) keep real time: with outputs handed in, a push like earlier ones
+ * asks for no memory, takes no lock and makes no system call. If not, `*why` (`why` may be NULL) is the reason, with
+ * the first node that breaks the promise, for the caller to free with treadle_free; else NULL. Plans pushes of this
+ * size, and compiles nothing: warm the stream first. */
+TREADLE_API bool treadle_stream_is_realtime(const treadle_stream* stream, int64_t samples, char** why);
 /* `outputs`: one per output of the stream, as for treadle_session_run: NULL gets a new handle, and a tensor of the
  * right type and sizes is overwritten in place. `hops` (may be NULL): how many runs were made. If a push fails, the
  * stream does not change.

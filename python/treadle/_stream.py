@@ -155,6 +155,13 @@ class Stream(_core.StreamBase, Closable):
         """Samples by which a stream over time lags behind a run over all that has come."""
         return self._core.delay
 
+    def breaks_realtime(self, samples: int = 0) -> str | None:
+        """Why pushes of so many samples (0: one hop) may not keep real time: the first node that asks for memory, takes a
+        lock or makes a system call, or what the session lacks. None: they keep it, from C and C++ with outputs handed in;
+        Python itself promises no times. Plans pushes of this size; compile loops before, with `warm`.
+        """
+        return self._core.breaks_realtime(samples)
+
     @property
     def done(self) -> bool:
         """Whether a loop of the model has ended by its condition, so that no more frames come."""

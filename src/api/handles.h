@@ -132,6 +132,19 @@ char* give_or_null(Body&& body) noexcept {
   }
 }
 Status give_text(std::string_view text, char** out);
+// Whether `reason` gives no reason why not. A reason, or an error, goes to `why`, unless that is null.
+template <class Reason>
+bool give_reason(char** why, Reason&& reason) noexcept {
+  if (why) *why = nullptr;
+  try {
+    Result<std::string> found = reason();
+    if (found.ok() && found->empty()) return true;
+    if (why) *why = copy_text(found.ok() ? *found : std::move(found).status().to_string());
+  } catch (...) {
+    if (why) *why = copy_text("out of memory");
+  }
+  return false;
+}
 
 inline Status require(bool condition, std::string_view what) {
   if (condition) return {};

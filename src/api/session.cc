@@ -326,6 +326,16 @@ treadle_status* treadle_session_explain_text(const treadle_session* session, con
   });
 }
 
+bool treadle_session_is_realtime(const treadle_session* session, const char* const* names,
+                                 const treadle_value* const* values, size_t count, char** why) {
+  return give_reason(why, [&]() -> Result<std::string> {
+    TREADLE_TRY(need({{"session", session}}));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    TREADLE_ASSIGN(const session::Planned* const plan, session->session->planned(feeds));
+    return session->session->breaks_realtime(plan);
+  });
+}
+
 treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,
                                         const char* const* names, const treadle_value* const* values, size_t count,
                                         size_t runs, treadle_profile** out) {

@@ -132,6 +132,13 @@ treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes
   });
 }
 
+bool treadle_stream_is_realtime(const treadle_stream* stream, int64_t samples, char** why) {
+  return give_reason(why, [&]() -> Result<std::string> {
+    TREADLE_TRY(need({{"stream", stream}}));
+    return stream->stream.breaks_realtime(samples);
+  });
+}
+
 treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     treadle_value** outputs, size_t* hops) {

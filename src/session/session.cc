@@ -12,6 +12,7 @@
 #include "base/thread_scratch.h"
 #include "model/export.h"
 #include "op/print.h"
+#include "run/realtime.h"
 #include "session/absent_inputs.h"
 #include "session/graph_dump.h"
 #include "session/loaded.h"
@@ -308,6 +309,12 @@ Result<const session::Planned*> Session::planned(std::span<const Feed> feeds) co
     TREADLE_ASSIGN(plan, impl_->plans->find_or_make(given.values));
   }
   return plan ? &plan->planned() : nullptr;
+}
+
+std::string Session::breaks_realtime(const session::Planned* plan) const {
+  if (options().tier == Tier::kReference) return "the reference interpreter asks for memory at each node";
+  if (!plan) return "no plan serves these sizes";
+  return run::breaks_realtime(*plan->program, plan->native.get());
 }
 
 Result<session::Planned> Session::plan_model() const {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "session/session.h"
@@ -63,6 +64,10 @@ class Push {
   const Tensor& samples(size_t timed) const { return samples_[timed]->tensor(); }
   // A state as the first run takes it.
   const AnyValue& first_state(size_t i) const;
+  // Why pushes like the last one that ran may not keep real time; empty if they do, or if no push has run.
+  std::string breaks_realtime() const;  // realtime.cc
+  // Samples that the caller gave to the last push that ran; -1: none has.
+  int64_t samples_pushed() const { return samples_pushed_; }
 
  private:
   void prepare(const StreamLayout& layout);
@@ -93,6 +98,7 @@ class Push {
   std::vector<const AnyValue*> fed_;                          // parallel to StreamLayout::inputs; null: no value
   std::vector<const AnyValue*> samples_;                      // per timed input; empty: no sample yet
   int64_t available_ = 0;                                     // samples after the context
+  int64_t samples_pushed_ = -1;                               // by the last push that ran
   std::vector<AnyValue> padding_, joined_, windows_, tails_;  // per timed input
   bool new_tails_ = false;                                    // tails_ has new contents
   std::vector<AnyValue> sized_states_;         // per declared state: zeros of the sizes that the inputs gave

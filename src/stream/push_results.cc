@@ -107,6 +107,7 @@ Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::spa
   TREADLE_TRY(run(options));
   TREADLE_TRY(give(places));
   lent.stays = true;
+  if (block_.session && !last) samples_pushed_ = available_ - carried.pending;
   commit(carried, places);
   commit_states(carried);
   return block_.count;

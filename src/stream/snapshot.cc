@@ -118,7 +118,7 @@ std::string Stream::to_string() const {
     text += fmt::format("  now    {} is {}\n", state_name(i), carried_.states[i].type().to_string());
   }
   if (!carried_.tails.empty()) text += fmt::format("  {} samples wait\n", carried_.pending);
-  return text;
+  return text + realtime_text();
 }
 
 Result<std::string> Stream::save() const {

@@ -15,6 +15,7 @@
 // A stream over time has timed inputs and no hop. Its states are found in the model (stream/block_graphs.h). The
 // outputs of all pushes, with those of flush() at the end, are the outputs of one run over the whole signal.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -72,6 +73,10 @@ class Stream {
   // Plans pushes of these numbers of samples (default: one hop), and compiles their loops, so that no push has to.
   // Inputs that are given with each push are assumed to be zeros.
   Status warm(std::span<const int64_t> sizes = {}) const;
+  // Why pushes of so many samples (0: one hop) may not keep real time (push_into, after the first ones of this size):
+  // the session, or the first node that asks for memory, takes a lock or makes a system call. Empty: they do. Plans
+  // pushes of this size, as warm() does, and compiles nothing.
+  Result<std::string> breaks_realtime(int64_t samples) const;
 
   const std::vector<std::string>& output_names() const;
   // The axis along which the results of pushes are joined; -1 if each push gives the newest value.
@@ -96,7 +101,10 @@ class Stream {
   friend class PooledPush;
   explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
   Result<Pushed> advance(std::span<const Feed> feeds, bool last, const RunOptions& options);
-  Status rehearse(int64_t samples) const;  // warm.cc
+  int64_t whole_hop() const;  // samples of a hop; 1 without hops
+  // Pushes silence to a stream of its own; tells `pushed` of each push that ran after the first. warm.cc
+  Status rehearse(int64_t samples, const std::function<void(const Push&)>& pushed = {}) const;
+  std::string realtime_text() const;  // of the last push; realtime.cc
   template <class Source>
   Status load_found(Source& reader);  // snapshot.cc
 

@@ -29,14 +29,15 @@ Result<std::vector<AnyValue>> silence(const StreamLayout& layout, int64_t sample
 
 }  // namespace
 
+int64_t Stream::whole_hop() const {
+  return layout_->over_time ? layout_->over_time->hop : std::max<int64_t>(layout_->hop, 1);
+}
+
 Status Stream::warm(std::span<const int64_t> sizes) const {
   const OverTime* over_time = layout_->over_time.get();
-  const int64_t whole = over_time ? over_time->hop : std::max<int64_t>(layout_->hop, 1);
+  const int64_t whole = whole_hop();
   if (sizes.empty()) sizes = {&whole, 1};
-  for (const int64_t size : sizes) {
-    if (size < 1) return error(Code::kInvalidArgument, "a push has at least one sample, not {}", size);
-    TREADLE_TRY(rehearse(size).in("warming up:"));
-  }
+  for (const int64_t size : sizes) TREADLE_TRY(rehearse(size).in("warming up:"));
   layout_->session->compile();
   if (!over_time) return {};
   for (const auto* session : {&over_time->start, &over_time->steady, &over_time->last}) (*session)->compile();
@@ -44,7 +45,8 @@ Status Stream::warm(std::span<const int64_t> sizes) const {
 }
 
 // Pushes until the stream has begun, and until the number of waiting samples has had all of its values.
-Status Stream::rehearse(int64_t samples) const {
+Status Stream::rehearse(int64_t samples, const std::function<void(const Push&)>& pushed_to) const {
+  if (samples < 1) return error(Code::kInvalidArgument, "a push has at least one sample, not {}", samples);
   Stream trial(layout_);
   TREADLE_TRY(trial.reset());
   TREADLE_ASSIGN(const std::vector<AnyValue> values, silence(*layout_, samples));
@@ -55,10 +57,11 @@ Status Stream::rehearse(int64_t samples) const {
     feeds.push_back({info.name, &values[i]});
   }
   const OverTime* over_time = layout_->over_time.get();
-  const int64_t hop = over_time ? over_time->hop : std::max<int64_t>(layout_->hop, 1);
+  const int64_t hop = whole_hop();
   int64_t runs = 0, left = hop / std::gcd(hop, samples) + 1;
   for (int64_t i = 0; i < kMostPushes && left > 0; ++i) {
     TREADLE_ASSIGN(const Pushed pushed, trial.push(feeds));
+    if (runs > 0 && pushed.runs > 0 && pushed_to) pushed_to(trial.push_);
     runs += static_cast<int64_t>(pushed.runs);
     if (runs > 0) --left;
   }

@@ -124,8 +124,8 @@ class Pushing {
     treadle_stream_options_free(roles);
     chunk_ = numbers(setting.dims);
     if (setting.axis >= 0) {
-      const int64_t samples = setting.dims[static_cast<size_t>(setting.axis)];
-      expect_ok(treadle_stream_warm(stream_, &samples, 1));
+      samples_ = setting.dims[static_cast<size_t>(setting.axis)];
+      expect_ok(treadle_stream_warm(stream_, &samples_, 1));
     }
   }
   ~Pushing() {
@@ -143,6 +143,7 @@ class Pushing {
   }
   treadle_session* session() const { return session_; }
   treadle_stream* stream() const { return stream_; }
+  int64_t samples() const { return samples_; }  // of a push; 0: its chunk has none
   const float* output() const { return static_cast<const float*>(treadle_tensor_data(outputs_[0])); }
   std::vector<float> results() const {
     std::vector<float> all;
@@ -161,6 +162,7 @@ class Pushing {
   treadle_session* session_ = nullptr;
   treadle_stream* stream_ = nullptr;
   treadle_value* chunk_ = nullptr;
+  int64_t samples_ = 0;
   std::array<treadle_value*, 2> outputs_{};
 };
 
@@ -195,6 +197,8 @@ TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
       for (int i = 0; i < 200 && !failure; ++i) failure = pushing.push();
     });
     expect_ok(failure);
+    char* why = nullptr;
+    EXPECT_TRUE(treadle_stream_is_realtime(pushing.stream(), pushing.samples(), &why)) << jit << ": " << why;
     EXPECT_EQ(cost.allocations, 0) << jit;
     EXPECT_EQ(cost.locks, 0) << jit;
     EXPECT_EQ(places.count(pushing.output()), 1U);

@@ -1,0 +1,36 @@
+// Whether pushes keep real time. Their plans decide it.
+#include <fmt/format.h>
+
+#include "session/plan_cache.h"
+#include "stream/layout.h"
+#include "stream/stream.h"
+
+namespace treadle {
+
+std::string Push::breaks_realtime() const {
+  if (!session_) return {};
+  const bool in_reference = session_->options().tier == Tier::kReference;
+  if (!by_position_ && !in_reference)
+    return "an input, an output or a state may be no tensor, or two outputs are one value";
+  return session_->breaks_realtime(repeated_.plan ? &repeated_.plan->planned() : nullptr);
+}
+
+Result<std::string> Stream::breaks_realtime(int64_t samples) const {
+  std::string why;
+  if (samples == 0) samples = whole_hop();
+  TREADLE_TRY(rehearse(samples, [&](const Push& push) {
+    if (why.empty()) why = push.breaks_realtime();
+  }));
+  return why;
+}
+
+std::string Stream::realtime_text() const {
+  if (push_.samples_pushed() < 0) return {};
+  const std::string why = push_.breaks_realtime();
+  const std::string pushes =
+      layout_->timed.empty() ? "pushes" : fmt::format("pushes of {} samples", push_.samples_pushed());
+  return why.empty() ? fmt::format("  {} keep real time: no memory, no lock, no system call\n", pushes)
+                     : fmt::format("  {} may not keep real time: {}\n", pushes, why);
+}
+
+}  // namespace treadle
