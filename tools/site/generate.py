@@ -68,7 +68,9 @@ def copy_pages(out: pathlib.Path) -> None:
         text += table_of_contents(pages.keys() - {"index.md"}) if name == "index.md" else ""
         (out / name).write_text(text, encoding="utf-8")
     for picture in (ROOT / "docs").rglob("*.png"):
-        shutil.copy(picture, out / picture.relative_to(ROOT / "docs"))
+        place = out / picture.relative_to(ROOT / "docs")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, place)
 
 
 def help_of(*words: str) -> str:
