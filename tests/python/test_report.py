@@ -97,6 +97,22 @@ def test_memory_and_who_holds_the_peak():
     assert [value["bytes"] for value in memory["holders"][:2]] == [size, size]
 
 
+def test_texts_have_no_norms():
+    made = report(
+        treadle.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+    g (string[n] w, int64 m) => (string[n] j) <bool go = {1}, string[1] dot = {"."}> {
+      j = Loop (m, go, w) <body = b (int64 i, bool c, string[n] s) => (bool d, string[n] t) {
+        t = StringConcat (s, dot)
+        d = Identity (c)
+      }>
+    }"""),
+        {"w": np.array(["wind"]), "m": np.int64(3)},
+    )
+    assert "left_out" not in made.data["trace"]
+    named = [value["name"] for loop in made.data["trace"]["map"].values() for value in loop["values"]]
+    assert not {"s", "t"} & set(named)
+
+
 def test_functions_are_opened():
     """Nodes of a function have the paths that times bear, and the attributes of the call."""
     model = treadle.parse_model("""<ir_version: 10, opset_import: ["" : 22, "house" : 1]>

@@ -104,6 +104,9 @@ def map_of(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_
         at = series.iterations
         if not at.shape[1] or len(series) < 2:
             continue
+        low, high = np.fmin.reduce(series.minimum), np.fmax.reduce(series.maximum)
+        if np.isnan(low) and not series.nan.any():  # texts
+            continue
         step = -(-len(series) // most_columns)
         bad = [int(b) for b in np.flatnonzero((series.nan > 0) | (series.inf > 0))]
         picked = np.arange(0, len(series), step)
@@ -122,8 +125,8 @@ def map_of(trace: Trace, most_rows: int = _MOST_ROWS, most_columns: int = _MOST_
                 "cells": cells,
                 "marks": marks,
                 "first": at[bad[0]].tolist() if bad else None,
-                "low": _finite(np.fmin.reduce(series.minimum)),
-                "high": _finite(np.fmax.reduce(series.maximum)),
+                "low": _finite(low),
+                "high": _finite(high),
             }
         )
     return {name: loop for name, loop in loops.items() if loop["values"]}

@@ -58,7 +58,7 @@ function addTable(box, nodes, within) {
     const ordered = [...nodes].sort((a, b) => (timeOf.get(b.name) || 0) - (timeOf.get(a.name) || 0));
     const table = element("table", element("div", holder, undefined, "scroll"), undefined, "nodes");
     const top = element("tr", element("thead", table));
-    for (const name of COLUMNS) element("th", top, name, name === "time" ? "number" : "");
+    for (const name of COLUMNS) if (total || name !== "time") element("th", top, name, name === "time" ? "number" : "");
     const body = element("tbody", table);
     let shown = 0;
     const button = element("button", holder, "");
@@ -84,7 +84,7 @@ function addRow(body, node, within) {
     return made;
   };
   const ns = timeOf.get(node.name);
-  cell("time", "number").textContent = ns ? `${time(ns)}, ${share(ns / total)}` : "";
+  if (total) cell("time", "number").textContent = ns ? `${time(ns)}, ${share(ns / total)}` : "";
   addName(cell("node"), node, within);
   addValues(cell("makes"), node.outputs);
   addValues(cell("reads"), node.inputs);

@@ -6,6 +6,7 @@ function heat() {
   if (!names.length) return;
   byId("heat").hidden = false;
   const ROW = 15;
+  const TOP = 4;  // room above the first row
   const select = byId("heat").querySelector("select");
   for (const name of names) {
     const rows = maps[name].values.length;
@@ -34,7 +35,7 @@ function heat() {
     left = 14 + Math.ceil(Math.max(60, ...map.values.map((value) => context.measureText(label(value)).width)));
     cell = Math.min(72, (room - left - 8) / map.columns);
     const width = room;
-    const height = ROW * map.values.length + 24;
+    const height = TOP + ROW * map.values.length + 24;
     const dots = Math.min(2, devicePixelRatio || 1);
     canvas.width = width * dots;
     canvas.height = height * dots;
@@ -43,7 +44,7 @@ function heat() {
     context.scale(dots, dots);
     const style = getComputedStyle(document.documentElement);
     context.font = font;
-    map.values.forEach((value, row) => drawRow(context, style, colour, value, ROW * row));
+    map.values.forEach((value, row) => drawRow(context, style, colour, value, TOP + ROW * row));
     context.fillStyle = style.getPropertyValue("--quiet");
     context.fillText("iteration 0", left, height - 7);
     if (cell * map.columns > 150) {
@@ -100,7 +101,7 @@ function heat() {
 
   canvas.addEventListener("mousemove", (event) => {
     const box = canvas.getBoundingClientRect();
-    const value = map.values[Math.floor((event.clientY - box.top) / ROW)];
+    const value = map.values[Math.floor((event.clientY - box.top - TOP) / ROW)];
     if (!value) return hideTip();
     showTip(event, said(value, Math.floor((event.clientX - box.left - left) / cell)));
   });

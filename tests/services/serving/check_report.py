@@ -22,7 +22,7 @@ SECTIONS = {
     "voice detector": {"loops", "flame", "memory", "pushes"},
     "transducer": {"loops", "flame", "memory", "heat", "roof"},
     "lists": {"loops", "flame", "memory", "heat"},
-    "texts": {"loops", "flame", "memory", "heat"},
+    "texts": {"loops", "flame", "memory"},
     "functions": {"loops", "flame", "memory"},
     "long recurrence": {"loops", "flame", "memory", "heat", "roof"},
     "stream": {"loops", "flame", "memory", "heat", "roof", "pushes"},
