@@ -9,12 +9,13 @@ import pytest
 import treadle
 import treadle.batch
 import treadle.recipes
+import treadle.report
 
 X, Y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
 CLASSES_WITHOUT_NAMES = {"Profile": treadle._profile.Profile}
 PARTS = {
     f"{part.__name__.split('.')[-1]}.{name}": getattr(part, name)
-    for part in (treadle.batch, treadle.recipes)
+    for part in (treadle.batch, treadle.recipes, treadle.report)
     for name in part.__all__
 }
 

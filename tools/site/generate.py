@@ -21,6 +21,7 @@ import navigation  # noqa: E402
 import treadle  # noqa: E402
 import treadle.batch  # noqa: E402
 import treadle.recipes  # noqa: E402
+import treadle.report  # noqa: E402
 
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 TOOL = ROOT / "build" / "bin" / "treadle"
@@ -154,11 +155,12 @@ def python_package() -> str:
         parts.append(f"## {kind}\n\n```{{eval-rst}}\n{shown}\n```")
     shown = "\n\n".join(f".. autoclass:: treadle.batch.{name}" for name in treadle.batch.__all__ if name[0].isupper())
     parts.append(f"## Tables\n\n```{{eval-rst}}\n{shown}\n\n.. autofunction:: treadle.batch.arrow\n```")
-    known = sorted(treadle.recipes.__all__)
-    shown = "\n\n".join(
-        f".. auto{'class' if name[0].isupper() else 'function'}:: treadle.recipes.{name}" for name in known
-    )
-    parts.append(f"## Recipes\n\n```{{eval-rst}}\n{shown}\n```")
+    for title, part in {"Recipes": treadle.recipes, "Reports": treadle.report}.items():
+        shown = "\n\n".join(
+            f".. auto{'class' if name[0].isupper() else 'function'}:: {part.__name__}.{name}"
+            for name in sorted(part.__all__)
+        )
+        parts.append(f"## {title}\n\n```{{eval-rst}}\n{shown}\n```")
     return "\n\n".join(parts) + "\n"
 
 
