@@ -6,11 +6,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 import treadle
 from treadle.report import report
+from treadle.report._tree import tree
 
 ROOT = pathlib.Path(__file__).parents[2]
 TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
@@ -95,6 +97,19 @@ def test_memory_and_who_holds_the_peak():
     assert 2 * size <= peak["planned"] <= memory["arena_bytes"]
     assert sorted(value["name"] for value in memory["holders"][:2]) == ["soft", "wide"]
     assert [value["bytes"] for value in memory["holders"][:2]] == [size, size]
+
+
+def test_long_attributes_cost_nothing():
+    """Of a forest's lists of numbers only what is shown is read."""
+    onnx = pytest.importorskip("onnx")
+    many = list(range(300_000))
+    node = onnx.helper.make_node("Op", ["x"], ["y"], name="n", numbers=many, parts=[0.5] * 300_000, domain="own")
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [])).SerializeToString()
+    begin = time.perf_counter()
+    [found] = tree(model)
+    assert time.perf_counter() - begin < 0.1
+    assert dict(found["attributes"])["numbers"].startswith("[0, 1, 2, 3, 4, 5,")
+    assert dict(found["attributes"])["parts"].endswith("...")
 
 
 def test_texts_have_no_norms():

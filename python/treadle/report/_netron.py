@@ -12,7 +12,17 @@ from .. import _core
 from .._model import model_source
 from .._proto import _contents, _field, _fields
 from .._text import parse_model
-from ._tree import _ATTRIBUTE_NAME, _GRAPH, _GRAPH_NODE, _GRAPHS, _MODEL_GRAPH, _NODE_ATTRIBUTE, NodeNames, only_text
+from ._tree import (
+    _ATTRIBUTE_NAME,
+    _GRAPH,
+    _GRAPH_NODE,
+    _GRAPHS,
+    _MODEL_GRAPH,
+    _NODE_ATTRIBUTE,
+    NodeNames,
+    attribute_parts,
+    only_text,
+)
 
 if TYPE_CHECKING:
     from .._trace import Trace
@@ -119,6 +129,9 @@ def _node(node: memoryview, path: str, known: Knowledge) -> bytes:
 
 
 def _attribute(attribute: memoryview, path: str, known: Knowledge) -> bytes:
+    parts = attribute_parts(attribute)
+    if _GRAPH not in parts and _GRAPHS not in parts:
+        return bytes(attribute)
     name = only_text(attribute, _ATTRIBUTE_NAME)
     return b"".join(
         _field(number, _graph(contents, f"{path}:{name}", known)) if number in (_GRAPH, _GRAPHS) else bytes(whole)

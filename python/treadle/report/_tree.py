@@ -48,21 +48,22 @@ def only_text(message: memoryview, number: int) -> str:
 
 
 def _integers(found: list[tuple[memoryview, memoryview]]) -> list[int]:
-    """Of a field of integers, packed or not."""
+    """Of a field of integers, packed or not; of a long list the beginning."""
     numbers: list[int] = []
     for whole, contents in found:
         if not len(contents):
             numbers.append(_varint(whole, _varint(whole, 0)[1])[0])
             continue
         at = 0
-        while at < len(contents):
+        while at < len(contents) and len(numbers) <= _MOST_LETTERS:
             value, at = _varint(contents, at)
             numbers.append(value)
     return [v - (1 << 64) if v >> 63 else v for v in numbers]
 
 
 def _floats(found: list[tuple[memoryview, memoryview]]) -> list[float]:
-    packed = b"".join(bytes(contents) if len(contents) else bytes(whole[-4:]) for whole, contents in found)
+    most = 4 * _MOST_LETTERS
+    packed = b"".join(bytes(contents[:most]) if len(contents) else bytes(whole[-4:]) for whole, contents in found)
     return [float(f"{x:.6g}") for x in struct.unpack(f"<{len(packed) // 4}f", packed)]
 
 
@@ -108,16 +109,32 @@ def _types(message: memoryview, fields: tuple[int, ...]) -> dict[str, str]:
     return types
 
 
-def _value(attribute: memoryview) -> str:
+Parts = Mapping[int, list[tuple[memoryview, memoryview]]]  # whole bytes and contents of fields, by their numbers
+
+
+def attribute_parts(attribute: memoryview) -> Parts:
+    """The fields of an attribute; of a long list of numbers or texts the beginning, which is as much as is shown."""
+    found: dict[int, list[tuple[memoryview, memoryview]]] = collections.defaultdict(list)
+    for number, whole, contents in _fields(attribute):
+        found[number].append((whole, contents))
+        if number in (_INTS, _FLOATS, _TEXTS) and len(found[number]) > _MOST_LETTERS:
+            break  # what else there is comes first
+    return found
+
+
+def _text_of(parts: Parts, number: int) -> str:
+    return "".join(_text(contents) for _, contents in parts.get(number, ()))
+
+
+def _value(found: Parts) -> str:
     """An attribute's value as a short text; empty for bodies."""
-    found = _by_number(attribute)
     value = ""
     if _FLOAT in found:
         value = f"{_floats(found[_FLOAT])[0]:g}"
     elif _INT in found:
         value = str(_integers(found[_INT])[0])
     elif _TEXT in found:
-        value = _text(found[_TEXT][0][1])
+        value = _text(found[_TEXT][0][1][: 4 * _MOST_LETTERS])
     elif _TENSOR in found:
         value = f"tensor{_numbers(found[_TENSOR][0][1], _TENSOR_DIMS)}"
     elif _INTS in found:
@@ -132,22 +149,22 @@ def _value(attribute: memoryview) -> str:
 Attributes = Mapping[str, str]  # values by name
 
 
-def _attributes(attributes: list[memoryview], parameters: Attributes) -> dict[str, str]:
+def _attributes(attributes: list[Parts], parameters: Attributes) -> dict[str, str]:
     """Values by name, without bodies; those that a function takes from its call are the call's (`parameters`)."""
     found = {}
     for attribute in attributes:
-        parameter = only_text(attribute, _PARAMETER)
+        parameter = _text_of(attribute, _PARAMETER)
         value = parameters.get(parameter, "") if parameter else _value(attribute)
         if value:
-            found[only_text(attribute, _ATTRIBUTE_NAME)] = value
+            found[_text_of(attribute, _ATTRIBUTE_NAME)] = value
     return found
 
 
-def _bodies(attributes: list[memoryview]) -> Iterator[tuple[str, memoryview]]:
+def _bodies(attributes: list[Parts]) -> Iterator[tuple[str, memoryview]]:
     for attribute in attributes:
-        for field, _, contents in _fields(attribute):
-            if field in (_GRAPH, _GRAPHS):
-                yield only_text(attribute, _ATTRIBUTE_NAME), contents
+        for field in (_GRAPH, _GRAPHS):
+            for _, contents in attribute.get(field, ()):
+                yield _text_of(attribute, _ATTRIBUTE_NAME), contents
 
 
 class NodeNames:
@@ -217,7 +234,8 @@ class _Reader:
             "".join(map(_text, parts[number])) for number in (_NODE_NAME, _NODE_OPERATOR, _NODE_DOMAIN, _NODE_OVERLOAD)
         )
         name = names.make(given, op, index)
-        attributes = _attributes(parts[_NODE_ATTRIBUTE], around.parameters)
+        written = [attribute_parts(attribute) for attribute in parts[_NODE_ATTRIBUTE]]
+        attributes = _attributes(written, around.parameters)
         made: dict[str, Any] = {
             "name": name,
             "op": op,
@@ -226,8 +244,7 @@ class _Reader:
             "attributes": list(attributes.items()),
         }
         bodies = [
-            {"name": body, "nodes": self.graph(inner, f"{name}:{body}", around)}
-            for body, inner in _bodies(parts[_NODE_ATTRIBUTE])
+            {"name": body, "nodes": self.graph(inner, f"{name}:{body}", around)} for body, inner in _bodies(written)
         ]
         kind = (domain, op, overload)
         if kind in self.functions and around.depth < _MOST_DEEP and self.inside < _MOST_INSIDE:
@@ -239,7 +256,8 @@ class _Reader:
 
     def _call(self, function: memoryview, path: str, given: Attributes, around: _Around) -> list[dict[str, Any]]:
         defaults = {
-            only_text(default, _ATTRIBUTE_NAME): _value(default) for default in _contents(function, _FUNCTION_DEFAULT)
+            _text_of(default, _ATTRIBUTE_NAME): _value(default)
+            for default in map(attribute_parts, _contents(function, _FUNCTION_DEFAULT))
         }
         nodes = _contents(function, _FUNCTION_NODE)
         self.inside += len(nodes)
