@@ -54,12 +54,22 @@ Status check_memory(const SeriesRecorder& recorder, const TraceOptions& options,
                unknown ? "at least " : "", megabytes(bytes), values, megabytes(limit), every, bytes + 1);
 }
 
+// Without those that are None: the session has no such inputs (Session::observed), or has a default for them.
+std::vector<Feed> given(std::span<const Feed> feeds) {
+  std::vector<Feed> kept;
+  for (const Feed& feed : feeds) {
+    if (!feed.value->is_none()) kept.push_back(feed);
+  }
+  return kept;
+}
+
 }  // namespace
 
-Status trace(const Session& session, std::span<const Feed> feeds, std::vector<AnyValue>& results,
+Status trace(const Session& session, std::span<const Feed> all_feeds, std::vector<AnyValue>& results,
              const TraceOptions& options, const RunOptions& run, Trace& out) {
   if (options.every < 1) return error(Code::kInvalidArgument, "every = {}: expected 1 or more", options.every);
-  TREADLE_ASSIGN(const auto observed, session.observed());
+  TREADLE_ASSIGN(const auto observed, session.observed(all_feeds));
+  const std::vector<Feed> feeds = given(all_feeds);
   out.model = observed;
   const session::ModelValues& model = observed->model_values();
   TREADLE_ASSIGN(const std::vector<SeriesRequest> wanted, requests(model, options, session.options().optimize));

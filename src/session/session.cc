@@ -59,6 +59,7 @@ struct Session::Impl {
   Result<std::shared_ptr<const Session>> session_without(const std::vector<bool>& absent);
   std::mutex observed_mutex;
   std::shared_ptr<const Session> observed;  // null until it is wanted
+  Result<std::shared_ptr<const Session>> open_observed();
   // Another session of this model.
   Result<std::shared_ptr<const Session>> open_again(std::unique_ptr<ir::Graph> graph, SessionOptions options) const;
 };
@@ -184,10 +185,18 @@ std::span<const std::string> Session::model_warnings() const {
 const SessionOptions& Session::options() const {
   return impl_->loaded.options;
 }
-Result<std::shared_ptr<const Session>> Session::observed() const {
-  const std::lock_guard lock(impl_->observed_mutex);
-  if (!impl_->observed) {
-    SessionOptions options = impl_->loaded.options;
+Result<std::shared_ptr<const Session>> Session::observed(std::span<const Feed> feeds) const {
+  TREADLE_ASSIGN(const std::shared_ptr<const Session> whole, impl_->open_observed());
+  Given given;
+  TREADLE_TRY(whole->impl_->loaded.inputs.fill(feeds, given));
+  if (given.absent.empty()) return whole;
+  return whole->impl_->session_without(given.absent);
+}
+
+Result<std::shared_ptr<const Session>> Session::Impl::open_observed() {
+  const std::lock_guard lock(observed_mutex);
+  if (!observed) {
+    SessionOptions options = loaded.options;
     options.tier = Tier::kProgram;
     options.jit = Jit::kOff;
     options.optimize = options.associative_math = false;
@@ -195,9 +204,9 @@ Result<std::shared_ptr<const Session>> Session::observed() const {
     options.exact_plans = std::numeric_limits<int>::max();  // of exact sizes each instruction says most
     options.dump.clear();
     options.dumped.reset();
-    TREADLE_ASSIGN(impl_->observed, impl_->open_again(impl_->loaded.graph->clone(), std::move(options)));
+    TREADLE_ASSIGN(observed, open_again(loaded.graph->clone(), std::move(options)));
   }
-  return impl_->observed;
+  return observed;
 }
 
 const session::ModelValues& Session::model_values() const {

@@ -93,8 +93,9 @@ class Session {
   // A plan for the input types that the model declares, for inspection, with native code of all loops.
   Result<session::Planned> plan_model() const;
   // The same model for observers of runs (SessionOptions::observed), as it is written: no rewrites, no native code.
-  // Made by the first call, and kept. Errors: those of loading.
-  Result<std::shared_ptr<const Session>> observed() const;
+  // For feeds of which one is None, a model without that input, as run() takes it. Made by the first call, and kept.
+  // Errors: those of loading, and kInvalidArgument as of run().
+  Result<std::shared_ptr<const Session>> observed(std::span<const Feed> feeds) const;
   // The values of the model; only of observed().
   const session::ModelValues& model_values() const;
   // Remarks of rewrites of loops when the model was loaded.

@@ -120,6 +120,34 @@ def test_runs_beside_a_trace_are_not_changed(session):
     assert session.counters()["plans"] == counters
 
 
+# --- inputs without a value
+
+
+OPTIONAL = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x, float low, optional(float[n]) more) => (float[n] y, bool has) {
+  y = Clip (x, low)
+  has = OptionalHasElement (more)
+}"""
+
+
+def test_none_for_an_input():
+    session = treadle.InferenceSession(treadle.parse_model(OPTIONAL))
+    trace = session.trace({"x": X, "low": None, "more": None}, values=True, find="nan")
+    np.testing.assert_array_equal(trace.outputs["y"], X)
+    np.testing.assert_array_equal(trace["y"].values[0], X)
+    assert not trace.outputs["has"] and "low" not in trace
+    given = session.trace({"x": X, "low": np.float32(2), "more": X})
+    assert given["low"].minimum == 2 and given.outputs["has"]
+
+
+def test_none_for_an_input_that_is_needed(session):
+    with pytest.raises(treadle.InvalidArgument, match="input 'x' is None, and this node needs its value") as run:
+        session.run(None, {"x": None})
+    with pytest.raises(treadle.InvalidArgument) as trace:
+        session.trace({"x": None})
+    assert str(trace.value) == str(run.value)
+
+
 # --- the tool
 
 needs_tool = pytest.mark.skipif(not TOOL.exists(), reason=f"{TOOL} is not built")
