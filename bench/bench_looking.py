@@ -3,14 +3,18 @@
     build/venv/bin/python bench/bench_looking.py [--seed S] [--only find|compare|reduce|cost|report]
 
 `find`: 20 faults in real models and 20 in random programs, each at a random value and iteration, and what `find` says of
-each. `compare`: 40 planted differences (bench/planted.py). `reduce`: ten models that fail (bench/failures.py). `cost`: the time of a run with statistics of all values, and with a search, beside the interpreted run of the same
-plan without them, and beside the usual run. `report`: sizes and opening times of reports (bench/reports.py).
+each; the node that it saves has to give the same alone. `compare`: 40 planted differences (bench/planted.py). `reduce`: ten
+models that fail (bench/failures.py). `cost`: the time of a run with statistics of all values, and with a search, beside the
+interpreted run of the same plan without them, and beside the usual run. `report`: sizes and opening times of reports
+(bench/reports.py).
 """
 
 from __future__ import annotations
 
 import argparse
+import pathlib
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,17 +156,36 @@ def planting(of: planted.Subject, rng: np.random.Generator) -> Planting | None:
             results = floats_of(treadle.InferenceSession(data).run(None, of.feeds))
         except Exception:  # noqa: BLE001 - the fault makes the run fail: an index, a size
             continue
-        kind = np.isnan if fault.what == "nan" else np.isinf
-        reaches = any(kind(v).any() for v in results)
+        reaches = has_kind(fault.what, results)
         if reaches or attempt >= 9:
             return Planting(place, fault, data, reaches)
     return None
 
 
+def run_case(folder: str) -> list:
+    """The outputs of a model, for the inputs that lie beside it as in the backend tests."""
+    session = as_written(pathlib.Path(folder, "model.onnx").read_bytes())
+    feeds = {}
+    for i, info in enumerate(session.get_inputs()):
+        message = pathlib.Path(folder, "test_data_set_0", f"input_{i}.pb").read_bytes()
+        feeds[info.name] = treadle._core.Value.from_pb(message).numpy()
+    return session.run(None, feeds)
+
+
+def has_kind(what: str, results: list) -> bool:
+    kind = np.isnan if what == "nan" else np.isinf
+    return any(kind(v).any() for v in floats_of(results))
+
+
 def problem_of(what: Planting, feeds: dict) -> str:
-    """Empty if the search names the planted node and its iterations; otherwise what it says."""
-    found = as_written(what.data).trace(feeds, find=what.fault.what, statistics=False).found
-    assert found is not None
+    """Empty if the search names the planted node and its iterations, and the node alone gives the same; otherwise why."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = as_written(what.data).trace(feeds, find=what.fault.what, statistics=False, save=folder).found
+        assert found is not None
+        if problem := found.get("saved", {"problem": "nothing was found"})["problem"]:
+            return problem
+        if not has_kind(what.fault.what, run_case(folder)):
+            return "the node alone gives something else"
     wanted = found["places"][: found["reached"]] if what.reaches else found["places"]
     said = [(p["node"], tuple(at["iteration"] for at in p["iterations"])) for p in wanted]
     right = [ORIGIN in node and at == what.place.iterations for node, at in said]

@@ -132,6 +132,12 @@ void Look::add(CLI::App& command) {
                   "denormal, zero; several with commas between them")
       ->type_name("WHAT");
   command
+      .add_option("--save", folder,
+                  "With --find: write the node that made the first of them to this folder, as a model with its inputs "
+                  "and outputs, which treadle test repeats")
+      ->type_name("FOLDER")
+      ->needs("--find");
+  command
       .add_option(
           "--values", values,
           "Write a value of the model, by its name, path or a pattern with *, in all iterations of the loops "
@@ -154,6 +160,7 @@ int Look::run(const Session& session, const Feeds& feeds, treadle::RunOptions& o
   Contents contents(limit);
   wanted.statistics(false);
   if (!find.empty()) wanted.find(find);
+  if (!folder.empty()) wanted.save(folder);
   for (const std::string& value : values) wanted.watch(value);
   if (!values.empty()) wanted.set_listener([&](const treadle_seen& seen) { return contents.add(seen); });
   treadle::Trace trace;

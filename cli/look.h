@@ -15,6 +15,7 @@ namespace cli {
 
 struct Look {
   std::string find;                 // "nan"
+  std::string folder;               // for the node that made it; empty: it is not saved
   std::vector<std::string> values;  // "NAME[@ITERATIONS]"
   std::string file = "values.npz";
   size_t limit = size_t{1} << 30;  // bytes of contents

@@ -402,7 +402,7 @@ void define_session(PyObject* module) {
        py::method<&Session::wait_compiled>("wait_compiled"), py::method<&Session::compile>("compile"),
        py::method<&Session::explain>("explain", "feed, json, all, width"),
        py::method<&Session::profile>("profile", "feed, runs, options"),
-       py::method<&Session::trace>("trace", "feed, watch, every, statistics, values, find, memory, options"),
+       py::method<&Session::trace>("trace", "feed, watch, every, statistics, values, find, memory, save, options"),
        py::method<&Session::dump_graph>("dump_graph"), py::method<&Session::optimized_model>("optimized_model"),
        py::method<&Session::dump_plan>("dump_plan", "feed")});
 }

@@ -142,7 +142,7 @@ class Session {
   // Runs and looks inside. `watch`: a list of names, or None; `find`: a text, or None; `values`: whether to keep
   // contents. The outputs, and what was seen.
   py::Object trace(PyObject* feed, PyObject* watch, int64_t every, bool statistics, bool values, PyObject* find,
-                   size_t memory, PyObject* options) const;
+                   size_t memory, PyObject* save, PyObject* options) const;
   py::Object dump_graph() const;
   py::Object optimized_model() const;
   py::Object dump_plan(PyObject* feed) const;

@@ -101,7 +101,7 @@ class Trace {
 }  // namespace
 
 py::Object Session::trace(PyObject* feed, PyObject* watch, int64_t every, bool statistics, bool values, PyObject* find,
-                          size_t memory, PyObject* options) const {
+                          size_t memory, PyObject* save, PyObject* options) const {
   Feeds feeds;
   collect(feed, feeds, false);
   const treadle_run_options* const run_options = run_options_of(options);
@@ -112,6 +112,7 @@ py::Object Session::trace(PyObject* feed, PyObject* watch, int64_t every, bool s
   treadle_trace_options_statistics(wanted.get(), statistics);
   treadle_trace_options_limit_memory(wanted.get(), memory);
   if (!py::is_none(find)) check(treadle_trace_options_find(wanted.get(), std::string(py::text(find)).c_str()));
+  if (!py::is_none(save)) check(treadle_trace_options_save(wanted.get(), std::string(py::text(save)).c_str()));
   if (!py::is_none(watch)) {
     py::for_each(watch, [&](PyObject* name) {
       check(treadle_trace_options_watch(wanted.get(), std::string(py::text(name)).c_str()));

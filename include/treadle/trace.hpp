@@ -26,6 +26,10 @@ class TraceOptions {
     check(treadle_trace_options_find(get(), what.c_str()));
     return *this;
   }
+  TraceOptions& save(const std::string& folder) {
+    check(treadle_trace_options_save(get(), folder.c_str()));
+    return *this;
+  }
   void every(int64_t iterations) { treadle_trace_options_every(get(), iterations); }
   void statistics(bool on) { treadle_trace_options_statistics(get(), on); }
   void limit_memory(size_t bytes) { treadle_trace_options_limit_memory(get(), bytes); }

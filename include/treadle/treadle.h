@@ -403,8 +403,7 @@ TREADLE_API treadle_status* treadle_trace_options_create(treadle_trace_options**
 TREADLE_API void treadle_trace_options_free(treadle_trace_options* options);
 /* Watches a value of the model; may be called again. `values`: its path ("q", "/Scan_1:body/q"), its name in any body,
  * or a pattern of paths with "*". Behind it may stand "@" and iterations of the loops around the value: "@7",
- * "@0-9,20",
- * "@::10" (every tenth), "@2/0-9" (outer loop first). Without any call all values are watched. */
+ * "@0-9,20", "@::10" (every tenth), "@2/0-9" (outer loop first). Without any call all values are watched. */
 TREADLE_API treadle_status* treadle_trace_options_watch(treadle_trace_options* options, const char* values);
 /* Looks at every `every`th iteration of the innermost loop around a value only. */
 TREADLE_API void treadle_trace_options_every(treadle_trace_options* options, int64_t every);
@@ -413,6 +412,10 @@ TREADLE_API void treadle_trace_options_statistics(treadle_trace_options* options
 /* Finds where such numbers come from: "nan", "inf", "over=LIMIT", "denormal", "zero", or several with commas between
  * them. */
 TREADLE_API treadle_status* treadle_trace_options_find(treadle_trace_options* options, const char* what);
+/* Writes the node that made the first of them as a model of its own: `folder`/model.onnx, and its inputs and outputs in
+ * `folder`/test_data_set_0, which `treadle test` repeats. The model is run a second time, up to that node. Model and
+ * inputs may take 256 MB together. Text and JSON of the trace say what was saved, or why nothing was. */
+TREADLE_API treadle_status* treadle_trace_options_save(treadle_trace_options* options, const char* folder);
 /* Bytes of statistics; the default is 64 MB. A trace that is known to take more is refused before it runs. One that
  * turns out to take more, since only the run knows how many iterations it has, keeps fewer iterations
  * (treadle_trace_every). */

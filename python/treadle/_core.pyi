@@ -130,6 +130,7 @@ class Session:
         values: bool,
         find: str | None,
         memory: int,
+        save: str | None,
         options: object | None,
         /,
     ) -> tuple[list[Any], Trace]: ...

@@ -672,6 +672,7 @@ class InferenceSession(_core.SessionBase):
         values: bool = False,
         find: str | None = None,
         memory: int = 64 << 20,
+        save: str | os.PathLike[str] | None = None,
         run_options: RunOptions | None = None,
     ) -> Trace:
         """Runs the model and looks inside: its inner values in each iteration, and where NaN comes from. `print` shows it.
@@ -681,14 +682,24 @@ class InferenceSession(_core.SessionBase):
         with "*", each alone or with iterations behind "@" ("q@7", "q@0-9,20", "q@::10", "q@2/0-9" with the outer loop
         first); by default all. `every`: of how many iterations to look at one. `statistics`: ranges, means, norms and
         counts of NaN, infinities and zeros; `values`: contents too. `find`: "nan", "inf", "over=LIMIT", "denormal",
-        "zero", or several with commas between them. `memory`: bytes of statistics, and of contents. ValueError or
+        "zero", or several with commas between them. `memory`: bytes of statistics, and of contents. `save`: a folder that
+        gets the node that made the first of what was found, as a model with its inputs and outputs (256 MB at most), for
+        `treadle test`; `Trace.found` says what was saved. None in the feed is taken as `run` takes it. ValueError or
         InvalidArgument for names that there are not, and for statistics that are known not to fit; LimitExceeded for
         contents that turn out not to.
         """
         names = [watch] if isinstance(watch, str) else None if watch is None else list(watch)
         every = operator.index(every)
         outputs, seen = self._engine.trace(
-            input_feed, names, every, statistics, values, find, operator.index(memory), run_options
+            input_feed,
+            names,
+            every,
+            statistics,
+            values,
+            find,
+            operator.index(memory),
+            None if save is None else os.fspath(save),
+            run_options,
         )
         return Trace(dict(zip((info.name for info in self._outputs_meta), outputs, strict=True)), seen)
 

@@ -144,7 +144,8 @@ class Trace:
         """What `find` found: "places", where it was made from values without it, and "outputs", with the way from there.
 
         A place has "op", "node", "iterations" (of the loops around it), "inputs" and "result" (names and statistics),
-        and "times". Those that reached an output come first; "reached" counts them. None if nothing was to be found.
+        and "times". Those that reached an output come first; "reached" counts them. "saved" has the "folder" of `save`,
+        empty where nothing was saved, and the "problem". None if nothing was to be found.
         """
         found = self._seen.found()
         if found is None:

@@ -125,7 +125,9 @@ treadle_status* treadle_model_node(const char* path, const void* bytes, size_t s
     TREADLE_TRY(need({{"node", node}, {"model", model}, {"model_size", model_size}, {"json", json}}));
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
     TREADLE_ASSIGN(const std::unique_ptr<ir::Graph> graph, read_graph(path, bytes, size));
-    TREADLE_ASSIGN(const std::vector<std::string> inputs, session::leave_node(*graph, feeds, node));
+    TREADLE_ASSIGN(const std::vector<session::ReadValue> read, session::leave_node(*graph, feeds, node));
+    std::vector<std::string> inputs;
+    for (const session::ReadValue& value : read) inputs.push_back(value.name);
     TREADLE_ASSIGN(const std::string exported, model::export_model(*graph));
     return give(exported, json_texts(inputs), model, model_size, json);
   });

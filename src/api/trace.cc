@@ -94,6 +94,14 @@ treadle_status* treadle_trace_options_find(treadle_trace_options* options, const
   });
 }
 
+treadle_status* treadle_trace_options_save(treadle_trace_options* options, const char* folder) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"options", options}, {"folder", folder}}));
+    options->options.save = folder;
+    return {};
+  });
+}
+
 void treadle_trace_options_limit_memory(treadle_trace_options* options, size_t bytes) {
   if (options) options->options.memory = bytes;
 }

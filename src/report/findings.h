@@ -48,6 +48,12 @@ struct FoundOutput {
   size_t left_out = 0;           // steps of the path, behind the first four
 };
 
+// The node of the first place as a model of its own (report/lone_node.h).
+struct SavedNode {
+  std::string folder;   // empty: nothing was saved
+  std::string problem;  // why nothing was saved, or what the saved model does not do
+};
+
 struct Findings {
   std::string sought;              // "nan"
   std::vector<FoundPlace> places;  // those that reached an output first
@@ -55,6 +61,7 @@ struct Findings {
   size_t reached = 0;                    // how many of the places reached an output
   int64_t values = 0, instructions = 0;  // how many values were looked at, by how many instructions
   bool is_complete = true;               // false: the run failed
+  std::optional<SavedNode> saved;        // if that was asked for and something was found
 
   bool any() const { return !places.empty(); }
 };

@@ -88,6 +88,12 @@ void add_place(std::string& out, const Findings& findings, size_t index) {
   }
 }
 
+std::string text_of(const SavedNode& saved) {
+  if (saved.folder.empty()) return fmt::format("not saved   {}\n", saved.problem);
+  return fmt::format("saved       {} (treadle test {}){}{}\n", saved.folder, saved.folder,
+                     saved.problem.empty() ? "" : ": ", saved.problem);
+}
+
 std::string count_text(const Findings& findings, const FoundOutput& output) {
   const kernels::Statistics& s = output.statistics;
   const std::string first =
@@ -156,6 +162,7 @@ std::string to_text(const Findings& findings) {
                                 : fmt::format("{} was in values before the run failed\n", findings.sought);
     add_place(out, findings, 0);
   }
+  if (findings.saved) out += text_of(*findings.saved);
   const size_t shown = std::max<size_t>(findings.reached, 1);
   if (shown == findings.places.size()) return out;
   out +=
@@ -176,6 +183,10 @@ std::string to_json(const Findings& findings) {
   JsonObject json;
   json.text("sought", findings.sought).raw("outputs", json_array(outputs)).raw("places", json_array(places));
   json.integer("reached", static_cast<int64_t>(findings.reached)).integer("values", findings.values);
+  if (findings.saved) {
+    const SavedNode& saved = *findings.saved;
+    json.raw("saved", JsonObject().text("folder", saved.folder).text("problem", saved.problem).str());
+  }
   return json.integer("instructions", findings.instructions).boolean("complete", findings.is_complete).str();
 }
 

@@ -48,6 +48,8 @@ class SeriesRecorder final : public Listener {
   double expected_bytes(bool& unknown) const;
   // Samples were left out so that they fit: only those of every so many iterations are there.
   int64_t every() const { return options_.every; }
+  // In the order of `wanted`.
+  std::span<const ValueSeries> series() const { return series_; }
   // The series, when the run has ended.
   std::vector<ValueSeries> take();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/lone_node.h"
 #include "session/origins.h"
 #include "session/plan_cache.h"
 
@@ -68,6 +69,9 @@ std::vector<Feed> given(std::span<const Feed> feeds) {
 Status trace(const Session& session, std::span<const Feed> all_feeds, std::vector<AnyValue>& results,
              const TraceOptions& options, const RunOptions& run, Trace& out) {
   if (options.every < 1) return error(Code::kInvalidArgument, "every = {}: expected 1 or more", options.every);
+  if (!options.save.empty() && options.find.empty()) {
+    return error(Code::kInvalidArgument, "save = '{}': only what `find` finds can be saved", options.save);
+  }
   TREADLE_ASSIGN(const auto observed, session.observed(all_feeds));
   const std::vector<Feed> feeds = given(all_feeds);
   out.model = observed;
@@ -97,6 +101,10 @@ Status trace(const Session& session, std::span<const Feed> all_feeds, std::vecto
     std::vector<std::string> outputs;
     for (const IoInfo& output : session.outputs()) outputs.push_back(output.name);
     out.found = findings_of(*finder, watcher, model, outputs);
+    if (!options.save.empty() && out.found->any()) {
+      out.found->saved = save_node({*observed, feeds, run, session.options().optimize}, finder->sought(),
+                                   out.found->places[0], options.save);
+    }
   }
   if (status.ok() && !watcher.is_complete()) {
     return error(Code::kNotImplemented,

@@ -11,6 +11,8 @@ namespace treadle::report {
 struct TraceOptions : SeriesOptions {
   std::vector<std::string> watch;  // names (report/iteration_choice.h, session/origins.h); empty: all values
   std::string find;                // what to find (report/sought.h); empty: nothing
+  // A folder for the node that made what was found first (report/lone_node.h); empty: it is not saved.
+  std::string save;
 };
 
 struct Trace {

@@ -368,7 +368,7 @@ Result<std::vector<ExposedValue>> expose(ir::Graph& graph, std::span<const Feed>
   return values;
 }
 
-Result<std::vector<std::string>> leave_node(ir::Graph& graph, std::span<const Feed> feeds, std::string_view path) {
+Result<std::vector<ReadValue>> leave_node(ir::Graph& graph, std::span<const Feed> feeds, std::string_view path) {
   Inference inference(lenient());
   TREADLE_TRY(infer_for(graph, feeds, inference));
   ir::Node* node = nullptr;
@@ -376,11 +376,11 @@ Result<std::vector<std::string>> leave_node(ir::Graph& graph, std::span<const Fe
     if (n.name == path) node = &n;
   });
   if (!node) return error(Code::kInvalidArgument, "the model has no node '{}'", path);
-  std::vector<std::string> names;
+  std::vector<ReadValue> read;
   std::vector<ir::Value*> inputs;
   std::unordered_map<ir::Value*, ir::Value*> map;
   for (ir::Value* v : values_read(*node)) {
-    names.push_back(name_of(*v));
+    read.push_back({name_of(*v), v->origin});
     inputs.push_back(graph.new_value(v->name, v->type, &graph.top()));
     map.emplace(v, inputs.back());
   }
@@ -401,7 +401,7 @@ Result<std::vector<std::string>> leave_node(ir::Graph& graph, std::span<const Fe
     top.outputs.push_back(v);
   }
   graph.input_defaults.clear();
-  return names;
+  return read;
 }
 
 }  // namespace treadle::session

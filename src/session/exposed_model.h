@@ -36,9 +36,15 @@ struct ExposedValue {
 Result<std::vector<ExposedValue>> expose(ir::Graph& graph, std::span<const Feed> feeds,
                                          std::span<const std::string> wanted);
 
+// A value of a model, for which an input of another model stands.
+struct ReadValue {
+  std::string name;     // as InnerValue has it
+  uint32_t origin = 0;  // ir::Value::origin
+};
+
 // Leaves one node of `graph`, which is as imported, with all constants that it reads. The other values that the node
-// and its bodies read become the inputs of the graph. Returns for each input the name of that value. `path`: the
+// and its bodies read become the inputs of the graph. Returns for each input the value for which it stands. `path`: the
 // node's name. Errors: kInvalidArgument if there is no such node.
-Result<std::vector<std::string>> leave_node(ir::Graph& graph, std::span<const Feed> feeds, std::string_view path);
+Result<std::vector<ReadValue>> leave_node(ir::Graph& graph, std::span<const Feed> feeds, std::string_view path);
 
 }  // namespace treadle::session

@@ -1,4 +1,4 @@
-"""bench/planted.py: what is planted is where it says, and `treadle.compare` finds it."""
+"""bench/planted.py: what is planted is where it says; `treadle.compare` and the search for NaN find it."""
 
 import pathlib
 import sys
@@ -15,6 +15,7 @@ pytest.importorskip("onnxruntime", reason="benchmarks run it beside treadle")
 hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "models"}
 try:
     planted = __import__("planted")
+    looking = __import__("bench_looking")
 finally:
     for name in [name for name in sys.modules if name.split(".")[0] == "models"]:
         del sys.modules[name]
@@ -64,6 +65,17 @@ def test_differences_in_random_programs_are_found():
 def test_differences_in_real_models_are_found():
     rows = [*planted.differences(real=4, programs=0, seed=1)]
     assert [row for row in rows if not row.right] == []
+
+
+def test_faults_in_random_programs_are_found_and_repeated_by_the_node_alone():
+    rng = np.random.default_rng(3)
+    plantings = []
+    for subject in planted.random_subjects(20):
+        if (planting := looking.planting(subject, rng)) is not None:
+            plantings.append((planting.fault.name, str(planting.place), looking.problem_of(planting, subject.feeds)))
+        if len(plantings) == 12:
+            break
+    assert [planting for planting in plantings if planting[2]] == []
 
 
 def test_what_is_not_found_is_no_success(monkeypatch):

@@ -120,6 +120,117 @@ def test_runs_beside_a_trace_are_not_changed(session):
     assert session.counters()["plans"] == counters
 
 
+# --- the node alone
+
+
+def case_results(folder):
+    """What a saved node gives for its saved inputs."""
+    session = treadle.InferenceSession(str(folder / "model.onnx"))
+    messages = [(folder / "test_data_set_0" / f"input_{i}.pb").read_bytes() for i in range(len(session.get_inputs()))]
+    feeds = {
+        info.name: treadle._core.Value.from_pb(message).numpy()
+        for info, message in zip(session.get_inputs(), messages, strict=True)
+    }
+    return feeds, session.run(None, feeds)
+
+
+def test_the_node_is_saved_with_its_inputs(session, tmp_path):
+    found = session.trace({"x": X}, find="nan", statistics=False, save=tmp_path / "a" / "b").found
+    assert found["saved"] == {"folder": str(tmp_path / "a" / "b"), "problem": ""}
+    feeds, [k] = case_results(tmp_path / "a" / "b")
+    np.testing.assert_allclose([*feeds.values()], expected(X)[0][2:3], rtol=1e-6)
+    assert np.isnan(k)
+
+
+def test_a_node_with_weights_and_states_is_saved_whole(tmp_path):
+    """An LSTM, which treadle runs as a loop, in a Loop: its input overflows in the last of three iterations."""
+    rng = np.random.default_rng(0)
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[2,1,3] x, int64 n) => (float[2,1,1,4] y) <bool go = {1}, float[1,16,3] w = {W}, float[1,16,4] r = {R}> {
+  last, y = Loop (n, go, x) <body = b (int64 i, bool c, float[2,1,3] s) => (bool c, float[2,1,3] t, float[2,1,1,4] o) {
+    t = Exp (s)
+    less = Sub (t, t)
+    o, h, cell = LSTM <hidden_size = 4> (less, w, r)
+  }>
+}"""
+    for name, size in (("W", 48), ("R", 64)):
+        text = text.replace(name + "}", ", ".join(f"{v:.4f}" for v in rng.standard_normal(size)) + "}")
+    text = text.replace("=> (float[2,1,1,4] y)", "=> (float[k,2,1,1,4] y)")
+    session = treadle.InferenceSession(treadle.parse_model(text))
+    feeds = {"x": np.full((2, 1, 3), 2, np.float32), "n": np.int64(3)}
+    found = session.trace(feeds, find="nan", save=tmp_path).found
+    assert found["places"][0]["op"] == "Sub" and found["saved"]["problem"] == ""
+    feeds, [less] = case_results(tmp_path)
+    assert np.isinf([*feeds.values()]).all() and np.isnan(less).all()
+
+
+def test_what_a_node_reads_from_around_its_body_is_saved(tmp_path):
+    """A value of an outer loop, an element of a scanned tensor, and one from the model's graph."""
+    session = treadle.InferenceSession(
+        treadle.parse_model("""<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x, float[4] offsets, int64 m) => (float[k,n] y) <bool go = {1}, float zero = {0}> {
+  twice = Add (x, x)
+  last, y = Loop (m, go, zero) <body = outer (int64 i, bool c, float s) => (bool c, float t, float[n] row) {
+    one = Constant <value_float: float = 1.0> ()
+    t = Add (s, one)
+    end, row = Scan <num_scan_inputs = 1, body = inner (float h, float e) => (float h2, float o) {
+      h2 = Identity (e)
+      picked = Gather (offsets, i)
+      base = Sub (e, t)
+      o = Pow (base, picked)
+    }> (s, twice)
+  }>
+}""")
+    )
+    feeds = {"x": np.float32([2, 1, 3]), "offsets": np.float32([1, 2, 0.5, 1]), "m": np.int64(4)}
+    trace = session.trace(feeds, find="nan", save=tmp_path)
+    [place] = trace.found["places"]
+    assert [at["iteration"] for at in place["iterations"]] == [2, 1]
+    assert f"saved       {tmp_path} (treadle test {tmp_path})\n" in str(trace)
+    inputs, [o] = case_results(tmp_path)
+    assert np.isnan(o) and sorted(map(float, inputs.values())) == [-1, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "feeds", "problem"),
+    [
+        ("g (float[2] x) => (float[2] y) { y = Neg (x) }", {"x": [1, np.nan]}, "it comes with an input of the model"),
+        (
+            "g (float[2] x) => (float[2] y) <float[2] c = {1, nan}> { y = Add (x, c) }",
+            {"x": [1, 2]},
+            "it is in a constant of the model",
+        ),
+        ("g (float[2] x) => (float[2] y) <float[2] c = {1, -1}> { l = Log (c) y = Add (x, l) }", {"x": [1, 2]}, ""),
+    ],
+)
+def test_what_no_node_of_the_run_made(tmp_path, text, feeds, problem):
+    options = treadle.SessionOptions()
+    options.add_session_config_entry("treadle.optimize", "0")
+    model = treadle.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
+    session = treadle.InferenceSession(model, options)
+    saved = session.trace({"x": np.float32(feeds["x"])}, find="nan", save=tmp_path / "out").found["saved"]
+    assert problem in saved["problem"] and bool(problem) == bool(saved["problem"])
+    assert bool(saved["folder"]) == (tmp_path / "out").exists() == (not problem)
+
+
+def test_where_nothing_can_be_saved(session, tmp_path):
+    (tmp_path / "file").write_text("")
+    found = session.trace({"x": X}, find="nan", save=tmp_path / "file" / "out").found
+    assert found["saved"]["folder"] == "" and "cannot be made: Not a directory" in found["saved"]["problem"]
+    with pytest.raises(treadle.InvalidArgument, match="only what `find` finds can be saved"):
+        session.trace({"x": X}, save=tmp_path)
+    assert "saved" not in session.trace({"x": X[:2]}, find="nan", save=tmp_path / "none").found
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_node_of_a_run_that_fails_is_saved(tmp_path):
+    gather = treadle.parse_model("""<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x, int64 i) => (float y) { l = Log (x) y = Gather (l, i) }""")
+    with pytest.raises(treadle.RuntimeException, match="index 9"):
+        treadle.InferenceSession(gather).trace({"x": -X, "i": np.int64(9)}, find="nan", save=tmp_path)
+    assert np.isnan(case_results(tmp_path)[1]).all()
+
+
 # --- inputs without a value
 
 
@@ -169,6 +280,15 @@ def test_find_with_the_tool(levels):
     found = json.loads(tool("run", levels, x, "--find", "nan", "--json", status=1))["found"]
     assert found["places"][0]["op"] == "Log"
     assert "no inf in " in tool("run", levels, x, "--find", "inf")
+
+
+@needs_tool
+def test_the_node_is_saved_with_the_tool(levels):
+    x, out = levels.parent / "x.npy", levels.parent / "out"
+    text = tool("run", levels, x, "--find", "nan", "--save", out, status=1)
+    assert f"\nsaved       {out} (treadle test {out})\n" in text
+    assert "1 passed, 0 failed" in tool("test", out)
+    assert "nan" in tool("run", out / "model.onnx", out / "test_data_set_0" / "input_0.pb")
 
 
 @needs_tool

@@ -14,6 +14,7 @@ namespace treadle::session {
 namespace {
 
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing_support::by_reference;
 using testing_support::count_of;
@@ -200,7 +201,8 @@ g (int64 n, float h, float w) => (float z) <bool yes = {1}> {
 })");
   const auto inputs = leave_node(*graph, {}, "/Loop_1");
   ASSERT_TRUE(inputs.ok()) << inputs.error().to_string();
-  EXPECT_THAT(*inputs, ElementsAre("n", "h", "v"));
+  EXPECT_THAT(*inputs,
+              ElementsAre(Field(&ReadValue::name, "n"), Field(&ReadValue::name, "h"), Field(&ReadValue::name, "v")));
   const auto bytes = model::export_model(*graph);
   ASSERT_TRUE(bytes.ok()) << bytes.error().to_string();
   const Feeds feeds = {{"n", count_of(2)}, {"h", floats({}, {1})}, {"v", floats({}, {3})}};
