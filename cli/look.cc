@@ -137,20 +137,34 @@ void Look::add(CLI::App& command) {
                   "and outputs, which treadle test repeats")
       ->type_name("FOLDER")
       ->needs("--find");
+  CLI::Option* const table = command.add_flag(
+      "--statistics", statistics,
+      "Run the model as it is written, and print the ranges of its values over all iterations, the worst first (with "
+      "--json the numbers of each iteration)");
+  command.add_option("--watch", watch, "With --statistics: only this value, named as in --values; may be repeated")
+      ->type_name("NAME[@ITERATIONS]")
+      ->allow_extra_args(false)
+      ->needs(table);
+  CLI::Option* const contents = command.add_option(
+      "--values", values,
+      "Write a value of the model, by its name, path or a pattern with *, in all iterations of the loops "
+      "around it or in these: NAME@7, NAME@0-9,20, NAME@::10, NAME@2/0-9 (outer loop first); may be repeated");
+  contents->type_name("NAME[@ITERATIONS]")->allow_extra_args(false)->excludes(table);
+  command.add_option("--values-out", file, "The file for --values")->type_name("FILE.npz")->capture_default_str();
   command
       .add_option(
-          "--values", values,
-          "Write a value of the model, by its name, path or a pattern with *, in all iterations of the loops "
-          "around it or in these: NAME@7, NAME@0-9,20, NAME@::10, NAME@2/0-9 (outer loop first); may be repeated")
-      ->type_name("NAME[@ITERATIONS]")
-      ->allow_extra_args(false);
-  command.add_option("--values-out", file, "The file for --values")->type_name("FILE.npz")->capture_default_str();
-  command.add_option("--values-limit", limit, "Bytes of memory for --values")->type_name("BYTES")->check(above_zero());
+          "--every", every,
+          "With --statistics or --values: look at one of so many iterations of the innermost loop around a value")
+      ->type_name("COUNT")
+      ->check(above_zero());
+  command.add_option("--values-limit", limit, "Bytes of memory for --values or --statistics")
+      ->type_name("BYTES")
+      ->check(above_zero());
 }
 
 void Look::prepare(Common& common) const {
   if (!common.tier.empty() && common.tier != "program") {
-    throw UsageError("--find and --values look into the interpreted program: leave out --tier");
+    throw UsageError("--find, --statistics and --values look into the interpreted program: leave out --tier");
   }
   common.options.insert(common.options.begin(), "optimize=0");  // loading folds nothing either
 }
@@ -158,14 +172,16 @@ void Look::prepare(Common& common) const {
 int Look::run(const Session& session, const Feeds& feeds, treadle::RunOptions& options, bool json) const {
   treadle::TraceOptions wanted;
   Contents contents(limit);
-  wanted.statistics(false);
+  wanted.statistics(statistics);
+  wanted.every(every);
+  wanted.limit_memory(limit);
   if (!find.empty()) wanted.find(find);
   if (!folder.empty()) wanted.save(folder);
-  for (const std::string& value : values) wanted.watch(value);
+  for (const std::string& value : statistics ? watch : values) wanted.watch(value);
   if (!values.empty()) wanted.set_listener([&](const treadle_seen& seen) { return contents.add(seen); });
   treadle::Trace trace;
   const auto print = [&] {
-    if (find.empty() && !json) return;
+    if (find.empty() && !statistics && !json) return;
     fmt::print("{}{}", json ? trace.json() : trace.text(), json ? "\n" : "");
   };
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// treadle run --find and --values: a run that is looked into.
+// treadle run --find, --statistics and --values: a run that is looked into.
 
 #include <string>
 #include <vector>
@@ -16,12 +16,15 @@ namespace cli {
 struct Look {
   std::string find;                 // "nan"
   std::string folder;               // for the node that made it; empty: it is not saved
-  std::vector<std::string> values;  // "NAME[@ITERATIONS]"
+  bool statistics = false;          // of the values `watch`, or of all
+  std::vector<std::string> watch;   // "NAME[@ITERATIONS]"
+  std::vector<std::string> values;  // whose contents go to `file`; names as in `watch`
   std::string file = "values.npz";
-  size_t limit = size_t{1} << 30;  // bytes of contents
+  int64_t every = 1;               // of the iterations
+  size_t limit = size_t{1} << 30;  // bytes of contents or statistics
 
   void add(CLI::App& command);
-  bool wanted() const { return !find.empty() || !values.empty(); }
+  bool wanted() const { return !find.empty() || statistics || !values.empty(); }
   // Such a run takes the model as it is written.
   void prepare(Common& common) const;
   // Runs, prints what was found, and writes the values. Returns the exit status: kFailed if something was found.

@@ -34,6 +34,7 @@ struct Run : Inputs {
   int operator()() const {
     const CatchInterrupts here;
     if (look.wanted()) return look_into();
+    if (look.every != 1) throw UsageError("--every is for --statistics and --values");
     const Session session = open_session(model, common, dump);
     const Feeds fed = feeds(session);
     if (!dump.empty()) {
@@ -119,7 +120,7 @@ struct Run : Inputs {
 }  // namespace
 
 void add_run(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("run", "Run a model; --find and --values look inside the run");
+  CLI::App& command = *app.add_subcommand("run", "Run a model; --find, --statistics and --values look inside the run");
   const auto run = std::make_shared<Run>();
   run->add(command);
   command.add_option("--output", run->outputs, "Compute this output only; may be repeated")
@@ -148,7 +149,7 @@ void add_run(CLI::App& app, int& status) {
   dumps.emplace_back("changes");
   dump->type_name("PASS")->check(one_of(dumps))->excludes(plan);
   run->look.add(command);
-  for (const char* look : {"--find", "--values"}) {
+  for (const char* look : {"--find", "--statistics", "--values"}) {
     for (const char* other : {"--output", "--out", "--plan", "--dump"}) command.get_option(look)->excludes(other);
   }
   for (const char* of_runs : {"--output", "--out", "--time-limit", "--iteration-limit", "--memory-limit", "--json"}) {

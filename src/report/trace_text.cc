@@ -99,7 +99,7 @@ std::string to_text(const Trace& trace) {
                        fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named), ", "),
                        named < missing.size() ? ", ..." : "");
   }
-  if (trace.every > 1) out += fmt::format("samples are of every {}. iteration\n", trace.every);
+  if (trace.every > 1) out += fmt::format("samples are of one iteration in {}\n", trace.every);
   return out;
 }
 

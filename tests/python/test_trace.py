@@ -292,6 +292,26 @@ def test_the_node_is_saved_with_the_tool(levels):
 
 
 @needs_tool
+def test_statistics_with_the_tool(levels):
+    x = levels.parent / "x.npy"
+    text = tool("run", levels, x, "--statistics", "--watch", "less", "--watch", "k@0-1")
+    assert text.splitlines()[0].split() == ["value", "samples", "range", "over", "all", "of", "them"]
+    assert [line.split()[:2] for line in text.splitlines()[1:]] == [["/Scan_1:body/less", "4"], ["/Scan_1:body/k", "2"]]
+    values = json.loads(tool("run", levels, x, "--statistics", "--every", "2", "--json"))["values"]
+    assert next(v for v in values if v["name"] == "/Scan_1:body/less")["iterations"] == [[0], [2]]
+    found = tool("run", levels, x, "--statistics", "--find", "nan", status=1)
+    assert "made at " in found and "range over all of them" in found
+
+
+@needs_tool
+def test_every_so_many_iterations_with_the_tool(levels):
+    out = levels.parent / "out.npz"
+    tool("run", levels, levels.parent / "x.npy", "--values", "less", "--every", "3", "--values-out", out)
+    with np.load(out) as arrays:
+        assert arrays["/Scan_1:body/less@"].tolist() == [[0], [3]]
+
+
+@needs_tool
 def test_values_with_the_tool(levels):
     out = levels.parent / "out.npz"
     text = tool(
@@ -359,10 +379,18 @@ g (int64 m, float[1] x) => (float[k] y) <bool go = {1}> {
 @needs_tool
 def test_what_cannot_be_combined(levels):
     x = levels.parent / "x.npy"
-    for more in (["--tier", "reference"], ["--plan"], ["--out", "y.npy"]):
-        done = subprocess.run(
-            [TOOL, "run", levels, x, "--find", "nan", *more], capture_output=True, text=True, check=False
-        )
+    find = ["--find", "nan"]
+    for words in (
+        [*find, "--tier", "reference"],
+        [*find, "--plan"],
+        [*find, "--out", "y.npy"],
+        ["--statistics", "--plan"],
+        ["--statistics", "--values", "k"],
+        ["--watch", "k"],
+        ["--every", "2"],
+        ["--save", "out"],
+    ):
+        done = subprocess.run([TOOL, "run", levels, x, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2, done.stdout + done.stderr
 
 
