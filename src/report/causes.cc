@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/convert.h"
+#include "op/elementwise.h"
 #include "plan/planner.h"
 
 namespace treadle::report {
@@ -13,13 +14,6 @@ using run::Write;
 namespace {
 
 constexpr int64_t kTile = static_cast<int64_t>(kernels::kTile);
-
-double number_at(const Watcher::Elements& of, int64_t element) {
-  double number = 0;
-  const auto* const at = static_cast<const std::byte*>(of.data) + element * static_cast<int64_t>(byte_width(of.type));
-  kernels::cast(kernels::part_of(of.type), ElementType::kDouble, at, &number, 1);
-  return number;
-}
 
 // The element of an operand of sizes `dims` from which an elementwise operator makes element `element` of a result of
 // sizes `result`.
@@ -59,9 +53,21 @@ const ir::Value* result_of(const Watcher& watcher, uint32_t pc, uint32_t output)
   return node && output < node->outputs.size() ? node->outputs[output] : nullptr;
 }
 
-bool is_where(const plan::Program& program, uint32_t pc) {
-  const ir::Node* const node = program.node_of[pc];
-  return node && node->op->name == "Where" && node->op->domain.empty();
+// The operands of a node that takes each element from the second or the third of them, as the first says.
+std::optional<Finder::Choice> choice_of(const ir::Node& node) {
+  const auto scalar = [](const ir::Value* v) {  // the sizes do not matter
+    Operand operand;
+    if (v) operand.type = v->type.element;
+    return operand;
+  };
+  std::vector<Operand> inputs;
+  for (const ir::Value* v : node.inputs) inputs.push_back(scalar(v));
+  std::optional<Finder::Choice> choice;
+  with_form(node, inputs, scalar(node.outputs[0]), [&](const ElementwiseForm& form) {
+    if (form.kind != ElementwiseForm::Kind::kOperation || form.op != kernels::ElementwiseOp::kWhere) return;
+    choice = {form.arguments[0], form.arguments[1], form.arguments[2]};
+  });
+  return choice;
 }
 
 // `cause`, gone on through instruction `pc` in iteration `iteration`.
@@ -106,6 +112,7 @@ void Finder::begin(Watcher& watcher) {
   makings_ = 0;
   places_.clear();
   outputs_.clear();
+  choices_.clear();
   const plan::Program& program = watcher.program();
   const auto look_at = [&](uint32_t slot, Making::By by) {
     if (!sought_.is_in(watcher.seen(slot).statistics)) return;
@@ -161,7 +168,7 @@ void Finder::computed(Watcher& watcher, const Write& write, uint32_t pc) {
 
 // The earliest cause among what the instruction reads. The elements of an elementwise operator's result come from one
 // element of each operand, so only operands in which that is sought count.
-const Cause* Finder::cause_among(Watcher& watcher, const Write& write, uint32_t pc) const {
+const Cause* Finder::cause_among(Watcher& watcher, const Write& write, uint32_t pc) {
   const Cause* best = nullptr;
   Watcher::Elements result;
   int64_t element = -1;
@@ -179,9 +186,9 @@ const Cause* Finder::cause_among(Watcher& watcher, const Write& write, uint32_t 
     if (at < 0 || at >= from.count) return std::nullopt;
     return number_at(from, at);
   };
-  size_t unused = SIZE_MAX;  // the operand from which Where does not take the element
-  if (is_where(watcher.program(), pc)) {
-    if (const auto condition = number_in(0)) unused = *condition != 0 ? 2 : 1;
+  size_t unused = SIZE_MAX;  // the operand from which the element is not taken
+  if (const auto& choice = choice_at(watcher, pc)) {
+    if (const auto condition = number_in(choice->condition)) unused = *condition != 0 ? choice->no : choice->yes;
   }
   for (size_t i = 0; i < reads.size(); ++i) {
     const Cause* const cause = reads[i] == plan::kNoSlot ? nullptr : watcher.seen(reads[i]).cause.get();
@@ -235,6 +242,24 @@ std::shared_ptr<const Cause> Finder::made(Watcher& watcher, Making making) {
   if (found.times++ == 0) found.first = shared;
   cause->making = shared;
   return cause;
+}
+
+const std::optional<Finder::Choice>& Finder::choice_at(const Watcher& watcher, uint32_t pc) {
+  const auto [known, is_new] = choices_.try_emplace(pc);
+  const ir::Node* const node = watcher.program().node_of[pc];
+  if (is_new && node && node->op->elementwise && node->op->prepare) known->second = choice_of(*node);
+  return known->second;
+}
+
+double Finder::number_at(const Watcher::Elements& of, int64_t element) const {
+  const ElementType part = kernels::part_of(of.type);
+  const size_t parts = part == of.type ? 1 : 2;
+  double numbers[2] = {};
+  const auto* const at = static_cast<const std::byte*>(of.data) + element * static_cast<int64_t>(byte_width(of.type));
+  kernels::cast(part, ElementType::kDouble, at, numbers, parts);
+  const bool second = parts == 2 && !sought_.is(numbers[0], kernels::least_normal(of.type)) &&
+                      sought_.is(numbers[1], kernels::least_normal(of.type));
+  return numbers[second ? 1 : 0];
 }
 
 int64_t Finder::first_element(const Watcher& watcher, uint32_t slot, double& value) const {

@@ -51,6 +51,10 @@ class Finder final : public Listener {
   explicit Finder(Sought sought) : sought_(std::move(sought)) {}
 
   const Sought& sought() const { return sought_; }
+  // Operands of a node that takes each element from `yes` or `no`.
+  struct Choice {
+    size_t condition, yes, no;
+  };
   // Each place that made what is sought: how often, and the first time.
   struct Place {
     std::shared_ptr<const Making> first;
@@ -76,7 +80,10 @@ class Finder final : public Listener {
 
  private:
   void computed(Watcher& watcher, const run::Write& write, uint32_t pc);
-  const Cause* cause_among(Watcher& watcher, const run::Write& write, uint32_t pc) const;
+  const Cause* cause_among(Watcher& watcher, const run::Write& write, uint32_t pc);
+  const std::optional<Choice>& choice_at(const Watcher& watcher, uint32_t pc);
+  // Of a complex number the part that is sought, or the real part if neither is.
+  double number_at(const Watcher::Elements& of, int64_t element) const;
   std::shared_ptr<const Cause> made(Watcher& watcher, Making making);
   Making making_of(Watcher& watcher, const run::Write& write, uint32_t pc) const;
 
@@ -84,6 +91,7 @@ class Finder final : public Listener {
   size_t makings_ = 0;
   std::vector<Output> outputs_;
   std::map<std::pair<Making::By, uint32_t>, Place> places_;  // by instruction or slot
+  std::map<uint32_t, std::optional<Choice>> choices_;        // by instruction, as far as they were asked for
 };
 
 }  // namespace treadle::report

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "reference/interpreter.h"
@@ -17,6 +19,12 @@ namespace {
 AnyValue floats(const std::vector<float>& numbers) {
   Tensor t = *Tensor::allocate(ElementType::kFloat, {static_cast<int64_t>(numbers.size())});
   std::copy(numbers.begin(), numbers.end(), t.mutable_data<float>());
+  return t;
+}
+
+AnyValue truths(const std::vector<bool>& values) {
+  Tensor t = *Tensor::allocate(ElementType::kBool, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), t.mutable_data<bool>());
   return t;
 }
 
@@ -304,6 +312,44 @@ TEST(Find, FollowsTheElementsOfElementwiseOperators) {
   EXPECT_EQ(hidden.places[0].result.statistics.nan, 4);
   ASSERT_EQ(hidden.places.size(), 2u);
   EXPECT_EQ(hidden.places[1].by, report::FoundPlace::By::kInput);
+}
+
+// Scalars, and sizes that only the run knows. There the condition has to outlive the choice to be looked at.
+TEST(Find, FollowsTheElementsThatAConditionChooses) {
+  const report::Findings chosen = found(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[2] x, float[4] y) => (float a, float[n] b, bool[n] nowhere) <int64 zero = {0}, bool no = {0}> {
+      roots = Sqrt (x)
+      logs = Log (x)
+      root = Gather (roots, zero)
+      log = Gather (logs, zero)
+      a = Where (no, root, log)
+      at = NonZero (y)
+      flat = Squeeze (at)
+      some = Gather (y, flat)
+      lost = Sqrt (some)
+      kept = Log (some)
+      nowhere = Greater (some, some)
+      b = Where (nowhere, lost, kept)
+    })",
+                                        {{"x", floats({-1, -2})}, {"y", floats({0, 0, -3, 0})}});
+  ASSERT_EQ(chosen.outputs.size(), 3u);
+  ASSERT_EQ(chosen.reached, 2u);
+  EXPECT_EQ(chosen.places[chosen.outputs[0].place].op, "Log");
+  EXPECT_EQ(chosen.places[chosen.outputs[1].place].op, "Log");
+}
+
+// NaN is in the imaginary part alone, of an element that is not the first.
+TEST(Find, FollowsComplexNumbers) {
+  Tensor x = *Tensor::allocate(ElementType::kComplex64, {2});
+  const std::array<float, 4> parts = {1, 2, 3, NAN};
+  std::memcpy(x.mutable_raw(), parts.data(), sizeof parts);
+  const report::Findings through = found(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (complex64[2] x, complex64[2] other, bool[2] which) => (complex64[2] y) { y = Where (which, x, other) })",
+                                         {{"x", x}, {"other", x}, {"which", truths({0, 1})}});
+  ASSERT_EQ(through.reached, 1u);
+  EXPECT_EQ(through.places[0].by, report::FoundPlace::By::kInput);
+  EXPECT_EQ(through.places[0].result.name, "x");
+  EXPECT_EQ(through.outputs[0].element, (std::vector<int64_t>{1}));
 }
 
 // A reshaped value lies in the memory of another one, of other sizes.
