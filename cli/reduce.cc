@@ -14,6 +14,7 @@
 #include "bar.h"
 #include "common.h"
 #include "json.h"
+#include "loads.h"
 #include "process.h"
 #include "text.h"
 
@@ -79,6 +80,7 @@ struct Reduce {
   std::string model, command, out, matches;
   double timeout = 0;  // 0: by the time of the first run
   size_t attempts = 1000, jobs = 1;
+  bool may_not_load = false;  // candidates that treadle does not open are kept, too
 
   int operator()() {
     if (model == "-") throw UsageError("the model must be a file: the command is run on it");
@@ -89,6 +91,7 @@ struct Reduce {
     if (!is_given && first.kind != Ending::kTimeout) timeout = std::max(kShortest, kTimes * first.seconds);
     if (first.kind == Ending::kCtrlC) throw Interrupted("interrupted before the command had ended");
     check_first(first);
+    may_not_load = may_not_load || !loads(model, timeout);
     return Search(*this, first).run();
   }
 
@@ -142,7 +145,8 @@ struct Reduce {
     void say_what_is_kept() const {
       if (asked_.common.json || asked_.common.quiet) return;
       const std::string text = asked_.matches.empty() ? "" : fmt::format(" and '{}' in the output", asked_.matches);
-      fmt::print(stderr, "keeping: {}{}", to_string(first_, asked_.timeout), text);
+      fmt::print(stderr, "keeping: {}{}{}", to_string(first_, asked_.timeout), text,
+                 asked_.may_not_load ? "" : ", of models that load");
       if (text.empty() && !first_.last_line.empty()) fmt::print(stderr, "; the output ends: {}", first_.last_line);
       fmt::print(stderr, "\n");
     }
@@ -155,7 +159,7 @@ struct Reduce {
         const ScratchFile file(place_of(so_far), bytes);
         const Ending ending = asked_.run_on(file.path());
         if (ending.kind == Ending::kCtrlC) return TREADLE_STOP;
-        const bool fails = ending.said && ending.is_like(first_);
+        const bool fails = ending.said && ending.is_like(first_) && (so_far.attempts == 1 || may_be_kept(file.path()));
         if (!fails && so_far.attempts == 1) check_copy(ending);
         return fails ? TREADLE_FAILS : TREADLE_PASSES;
       } catch (...) {
@@ -164,6 +168,7 @@ struct Reduce {
         return TREADLE_STOP;
       }
     }
+    bool may_be_kept(const std::string& path) const { return asked_.may_not_load || loads(path, asked_.timeout); }
     void check_copy(const Ending& ending) const {
       throw InputError(fmt::format("the command ends with {} on {}, but with {} on a copy of it under another name{}",
                                    to_string(first_, asked_.timeout), asked_.model, to_string(ending, asked_.timeout),
@@ -265,6 +270,8 @@ void add_reduce(CLI::App& app, int& status) {
                   "After so many seconds the command is ended; else after 10 times what it took at first, 2 at least")
       ->type_name("SECONDS")
       ->check(above_zero());
+  command.add_flag("--may-not-load", reduce->may_not_load,
+                   "Keep models that treadle does not open, too; without it none is kept if MODEL opens");
   command.add_option("--attempts", reduce->attempts, "How often the command runs at most; default: 1000")
       ->type_name("COUNT")
       ->check(above_zero());
@@ -274,8 +281,9 @@ void add_reduce(CLI::App& app, int& status) {
   add_json(command, reduce->common);
   add_quiet(command, reduce->common);
   command.footer(
-      "Keeps what ends as at first: with the same exit status, by the same signal, or not within the time. Ctrl-C ends "
-      "the search; the smallest model so far is written.");
+      "Keeps what ends as at first: with the same exit status, by the same signal, or not within the time. If MODEL "
+      "opens in treadle, so does each model that is kept. Ctrl-C ends the search; the smallest model so far is "
+      "written.");
   command.callback([reduce, &status] { status = (*reduce)(); });
 }
 

@@ -176,3 +176,31 @@ def test_ctrl_c_leaves_the_best_so_far(chain, tmp_path):
     assert process.returncode == 130 and "the smallest model so far is in" in errors
     assert "Neg" in left(tmp_path / "s.onnx")
     assert os.listdir(tmp_path / "scratch") == []
+
+
+def loads(path):
+    try:
+        treadle.InferenceSession(str(path))
+    except treadle._errors.FAILURES:
+        return False
+    return True
+
+
+def test_what_is_left_of_a_model_that_loads_does_so_too(tmp_path):
+    """All failures of a command tend to have one exit status, those of loading among them: here of Concat without axis."""
+    path, out = tmp_path / "m.onnx", tmp_path / "s.onnx"
+    path.write_bytes(treadle.parse_model(CHAIN.replace("Abs (c)", "Concat <axis = 0> (c)")))
+    judge = script(tmp_path, 'grep -q Concat "$1" && exit 1\nexit 0\n')
+    done = reduce(path, "--keep", judge, "-o", out)
+    assert "keeping: exit status 1, of models that load" in done.stderr
+    assert left(out) == ["Concat"] and loads(out)
+    reduce(path, "--keep", judge, "-o", out, "--may-not-load")
+    assert left(out) == ["Concat"] and not loads(out)
+
+
+def test_a_model_that_does_not_load_becomes_smaller_as_well(tmp_path):
+    path, out = tmp_path / "m.onnx", tmp_path / "s.onnx"
+    path.write_bytes(treadle.parse_model(CHAIN.replace("Tanh", "Unheard")))
+    done = reduce(path, "--keep", f"{TOOL} run --random 1", "--matches", "Unheard", "-o", out)
+    assert "of models that load" not in done.stderr
+    assert left(out) == ["Unheard"]
