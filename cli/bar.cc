@@ -84,15 +84,16 @@ void Bar::clear() {
   std::fflush(stderr);
 }
 
-CatchInterrupts::CatchInterrupts() {
+CatchInterrupts::CatchInterrupts(Which which) : signals_{SIGINT} {
+  if (which == Which::kAll) signals_.insert(signals_.end(), {SIGTERM, SIGHUP});
   struct sigaction action{};
   action.sa_handler = [](int) { signal_came = 1; };
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : signals_) sigaction(signal, &action, nullptr);
 }
 
 CatchInterrupts::~CatchInterrupts() {
-  std::signal(SIGINT, SIG_DFL);
+  for (const int signal : signals_) std::signal(signal, SIG_DFL);
 }
 
 bool interrupted(void*) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common.h"
 
@@ -38,7 +39,7 @@ class Bar {
   Clock::time_point begin_ = Clock::now(), next_;
 };
 
-// The user has ended the work by Ctrl-C; says where it was.
+// The user has ended the work by Ctrl-C, or in another way (CatchInterrupts); says where it was.
 struct Interrupted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -46,10 +47,15 @@ struct Interrupted : std::runtime_error {
 // While it lives, Ctrl-C is noted, and ends the process only when it comes again.
 class CatchInterrupts {
  public:
-  CatchInterrupts();
+  // kAll: other requests to end (SIGTERM, SIGHUP) are noted as well, for commands that have something to put away.
+  enum class Which : uint8_t { kCtrlC, kAll };
+  explicit CatchInterrupts(Which which = Which::kCtrlC);
   ~CatchInterrupts();
   CatchInterrupts(const CatchInterrupts&) = delete;
   CatchInterrupts& operator=(const CatchInterrupts&) = delete;
+
+ private:
+  std::vector<int> signals_;
 };
 // Whether Ctrl-C was noted; in the form in which the library asks.
 bool interrupted(void* = nullptr);

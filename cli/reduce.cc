@@ -5,8 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -16,6 +14,7 @@
 #include "json.h"
 #include "loads.h"
 #include "process.h"
+#include "temporary_folder.h"
 #include "text.h"
 
 namespace cli {
@@ -23,26 +22,6 @@ namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder that is gone when the object is.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "treadle-reduce-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw InputError(fmt::format("{}: {}", name, std::strerror(errno)));
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // A file that is gone when the object is.
 class ScratchFile {
@@ -84,7 +63,7 @@ struct Reduce {
 
   int operator()() {
     if (model == "-") throw UsageError("the model must be a file: the command is run on it");
-    const CatchInterrupts catching;
+    const CatchInterrupts catching(CatchInterrupts::Which::kAll);
     const bool is_given = timeout > 0;
     if (!is_given) timeout = kLongest;
     const Ending first = run_on(model);
@@ -184,7 +163,7 @@ struct Reduce {
     // Data in other files is found in the folder of the model alone.
     fs::path place_of(const treadle_reduction& so_far) {
       const size_t number = ++files_;
-      if (so_far.data_tensors == 0) return scratch_.path() / fmt::format("candidate-{}.onnx", number);
+      if (so_far.data_tensors == 0) return fs::path(scratch_.path()) / fmt::format("candidate-{}.onnx", number);
       return fs::path(asked_.model).parent_path() / fmt::format(".treadle-reduce-{}-{}.onnx", getpid(), number);
     }
 
@@ -234,7 +213,7 @@ struct Reduce {
 
     const Reduce& asked_;
     const Ending& first_;
-    const ScratchFolder scratch_;
+    const TemporaryFolder scratch_;
     const Stopwatch watch_;
     std::atomic<size_t> files_{0};
     std::mutex mutex_;

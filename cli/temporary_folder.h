@@ -13,6 +13,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  const std::string& path() const { return path_; }
   // Writes a file, and returns its path.
   std::string add(const std::string& name, std::string_view bytes) const;
 

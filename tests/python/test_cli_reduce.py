@@ -162,8 +162,9 @@ def test_refuses_what_is_no_model(tmp_path):
     reduce(tmp_path / "none.onnx", "--keep", "false", status=1, cwd=tmp_path)
 
 
-def test_ctrl_c_leaves_the_best_so_far(chain, tmp_path):
-    """The first attempts are quick; then one hangs."""
+@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_search_that_is_ended_leaves_the_best_so_far(chain, tmp_path, request_to_end):
+    """The first attempts are quick; then one hangs. No file of the search stays."""
     judge = script(tmp_path, 'if grep -q Neg "$1"; then exit 3; fi\nsleep 60\n')
     command = [TOOL, "reduce", chain, "--keep", judge, "-o", tmp_path / "s.onnx", "--timeout", "50"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "scratch")}
@@ -171,7 +172,7 @@ def test_ctrl_c_leaves_the_best_so_far(chain, tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     time.sleep(1.5)
     assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(request_to_end)
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 130 and "the smallest model so far is in" in errors
     assert "Neg" in left(tmp_path / "s.onnx")
