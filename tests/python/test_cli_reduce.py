@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -11,29 +10,12 @@ import time
 import numpy as np
 import onnx
 import pytest
+import treadle
 from onnx import TensorProto, helper, numpy_helper
+from test_cli import TOOL
+from test_reduce import CHAIN, nodes_of
 
-treadle = pytest.importorskip("treadle", reason="the Python package is not built")
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
-CHAIN = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[4] x) => (float[4] y) {
-  a = Neg (x)
-  b = Exp (a)
-  c = Tanh (b)
-  d = Abs (c)
-  y = Sqrt (d)
-}"""
-
-
-def nodes_of(model):
-    pending, nodes = [model.graph], []
-    while pending:
-        graph = pending.pop()
-        nodes += graph.node
-        pending += [a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-    return nodes
+pytestmark = pytest.mark.skipif(not TOOL.exists(), reason=f"{TOOL} is not built")
 
 
 def reduce(*words, status=0, cwd=None):

@@ -10,25 +10,17 @@
 
 #include "ir/text.h"
 #include "model/import.h"
+#include "reduce/model_of_text.h"
 #include "reduce/names.h"
 #include "reduce/tensors.h"
 #include "support/mutations.h"
 #include "support/temp_dir.h"
 #include "wire/parse.h"
-#include "wire/serialize.h"
 
 namespace treadle::reduce {
 namespace {
 
 using Predicate = std::function<bool(wire::ModelProto&)>;
-
-std::string model_of(const std::string& graph) {
-  ir::TextStorage storage;
-  const std::string text = R"(<ir_version: 8, opset_import: ["" : 17]>)" + graph;
-  auto parsed = ir::parse_text<wire::ModelProto>(text, storage);
-  EXPECT_TRUE(parsed.ok()) << parsed.error().to_string();
-  return std::move(wire::serialize(*parsed).value());
-}
 
 Fails fails_if(Predicate predicate) {
   return [=](std::string_view bytes, const Progress&) {
@@ -77,7 +69,7 @@ std::string long_chain(size_t length, size_t tanh) {
   for (size_t i = 0; i < length; ++i) {
     graph += "v" + std::to_string(i + 1) + (i == tanh ? " = Tanh(v" : " = Neg(v") + std::to_string(i) + ")\n";
   }
-  return model_of(graph + "}");
+  return bytes_of(graph + "}");
 }
 
 TEST(ReduceSearch, AModelThatPassesComesBackAsItIs) {
@@ -117,14 +109,14 @@ constexpr const char* kNested = R"(g (float[8] x, bool c) => (float[8] y, float[
 
 TEST(ReduceSearch, KeepsABodyIfTheNodeHasToBeInOne) {
   const Reduced in_branch =
-      reduced(model_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin", "If"); }));
+      reduced(bytes_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin", "If"); }));
   EXPECT_EQ(in_branch.progress.nodes, 2u) << text_of(in_branch.bytes) << "an If and its Sin";
   const Reduced in_loop =
-      reduced(model_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin", "Loop"); }));
+      reduced(bytes_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin", "Loop"); }));
   EXPECT_EQ(in_loop.progress.nodes, 2u) << text_of(in_loop.bytes) << "a Loop and the Sin of its branch";
   EXPECT_EQ(in_loop.progress.bodies, 1u);
   const Reduced anywhere =
-      reduced(model_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin"); }));
+      reduced(bytes_of(kNested), loads_and([](wire::ModelProto& model) { return has_op(model, "Sin"); }));
   EXPECT_EQ(anywhere.progress.nodes, 1u) << text_of(anywhere.bytes);
   EXPECT_EQ(anywhere.progress.bodies, 0u);
 }
@@ -140,7 +132,7 @@ TEST(ReduceSearch, FindsAnUnknownOperatorInABodyOfAModelThatDoesNotLoad) {
           "{ q = Neg(v50) }>\n";
     }
   }
-  const Reduced found = reduced(model_of(graph + "y = Add(v199, w) }"),
+  const Reduced found = reduced(bytes_of(graph + "y = Add(v199, w) }"),
                                 fails_if([](wire::ModelProto& model) { return has_op(model, "Unheard", "If"); }));
   EXPECT_EQ(found.progress.nodes, 2u) << text_of(found.bytes);
   EXPECT_LE(found.progress.attempts, 150u);
@@ -164,7 +156,7 @@ TEST(ReduceSearch, FindsTheFewestIterationsAndTheSmallestSizes) {
     }
     return false;
   };
-  const Reduced found = reduced(model_of(kNested), loads_and(five_iterations_of_three));
+  const Reduced found = reduced(bytes_of(kNested), loads_and(five_iterations_of_three));
   const std::string text = text_of(found.bytes);
   EXPECT_THAT(text, ::testing::HasSubstr("= {5}"));
   EXPECT_THAT(text, ::testing::HasSubstr("float[3]"));
@@ -172,7 +164,7 @@ TEST(ReduceSearch, FindsTheFewestIterationsAndTheSmallestSizes) {
 }
 
 TEST(ReduceSearch, DoesTheSameEachTimeAndWithAnyNumberOfJobs) {
-  const std::string bytes = model_of(kNested);
+  const std::string bytes = bytes_of(kNested);
   const auto predicate = [](wire::ModelProto& model) { return has_op(model, "Sin", "If") && has_op(model, "Exp"); };
   std::vector<std::string> tried;
   const auto noted = [&](std::string_view candidate, const Progress&) {
@@ -221,7 +213,7 @@ TEST(ReduceSearch, DamagedModelsDoNoHarm) {
     return progress.attempts == 1 || bytes.size() % 3 == 0 ? Verdict::kFails : Verdict::kPasses;
   };
   size_t reduced_models = 0;
-  for_each_bit_flip(model_of(kNested), 23, [&](std::string_view bytes) {
+  for_each_bit_flip(bytes_of(kNested), 23, [&](std::string_view bytes) {
     const auto found = reduce(*wire::MappedFile::borrow(bytes), {.attempts = 60}, by_size);
     if (!found.ok()) return;
     ++reduced_models;
@@ -233,13 +225,8 @@ TEST(ReduceSearch, DamagedModelsDoNoHarm) {
 TEST(ReduceSearch, BringsDataOfOtherFilesIntoTheModel) {
   const TempDir folder;
   folder.write("data.bin", std::string(16, '\x40'));
-  ir::TextStorage storage;
-  const std::string text =
-      R"(<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) <float[4] w = ["location": "data.bin"]> {
-        a = Neg(x) y = Mul(a, w) })";
-  auto parsed = ir::parse_text<wire::ModelProto>(text, storage);
-  ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
-  const std::string bytes = std::move(wire::serialize(*parsed).value());
+  const std::string bytes = bytes_of(R"(g (float[4] x) => (float[4] y) <float[4] w = ["location": "data.bin"]> {
+        a = Neg(x) y = Mul(a, w) })");
   // The tensor has to have contents that are not zeros, wherever they lie.
   const auto predicate = [](wire::ModelProto& model) {
     for (const wire::TensorProto* tensor : tensors_of(model)) {

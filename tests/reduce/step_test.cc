@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "reduce/model_of_text.h"
 #include "wire/clone.h"
-#include "wire/serialize.h"
 
 namespace treadle::reduce {
 namespace {
@@ -26,12 +26,7 @@ const Step& step_named(std::string_view name) {
 // A model of ONNX text, without its head.
 class Model {
  public:
-  explicit Model(const std::string& graph, std::string_view head = R"(<ir_version: 8, opset_import: ["" : 17]>)") {
-    ir::TextStorage storage;
-    const std::string text = std::string(head) + graph;
-    auto parsed = ir::parse_text<wire::ModelProto>(text, storage);
-    EXPECT_TRUE(parsed.ok()) << parsed.error().to_string();
-    bytes_ = std::move(wire::serialize(*parsed).value());
+  explicit Model(const std::string& graph, const std::string& head = kHead) : bytes_(bytes_of(graph, head)) {
     model_ = std::move(wire::parse_model(bytes_).value());
     learn(*model_, bytes_, "", facts_);
   }
