@@ -673,11 +673,11 @@ typedef struct treadle_reduction {
   size_t bytes;        /* of the serialised model */
   size_t data_tensors; /* tensors whose contents lie in files of the model's folder */
 } treadle_reduction;
-/* The smallest model found that fails as well: the search takes out outputs, nodes, functions, branches, bodies,
- * states, iterations, sizes and contents of tensors. `fails` says whether a model fails, or ends the search. It is
- * called with the model as given first, and then with candidates, some of which do not load; from `jobs` threads at
- * once, but never more than about `attempts` times. The result does not depend on `jobs`. A model that passes as given
- * comes back as it is. `path` or `bytes`: a model, binary or text; candidates are binary. */
+/* Makes a model smaller as long as it fails, and returns the smallest one found: without the outputs, nodes, functions,
+ * branches, bodies, states, iterations, sizes and contents of tensors that the failure does not need. `fails` judges
+ * the model as given first, then smaller ones, of which some do not load; it may end the search. It is called
+ * `attempts` times at most, from `jobs` threads at once; the result does not depend on `jobs`. A model that does not
+ * fail comes back as it is. `path` or `bytes`: a model, binary or text; `fails` gets binary ones. */
 TREADLE_API treadle_status* treadle_model_reduce(const char* path, const void* bytes, size_t size,
                                                  treadle_verdict (*fails)(void* context, const void* candidate,
                                                                           size_t candidate_size,

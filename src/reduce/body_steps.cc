@@ -1,4 +1,5 @@
-// Contents in the place of what holds them: a function's in its calls, a branch in its If, a body in its loop, once.
+// Steps that replace a node by what it holds: a call by the nodes of its function, an If by a branch, a loop by one
+// iteration of its body.
 
 #include "reduce/in_place.h"
 #include "reduce/lists.h"
@@ -14,7 +15,7 @@ struct Site {
   size_t scope, node;
 };
 
-// Nodes of one kind, each of which gives way to what it holds.
+// Replaces nodes of one kind by the contents of a function or a body.
 class InPlace : public Step {
  public:
   size_t count(wire::ModelProto& model) const override { return sites(model).size(); }
@@ -74,7 +75,7 @@ class Calls : public InPlace {
     }
     return instead.put_function(function, node);
   }
-  // Operators that the function's nodes are of.
+  // The model imports the operator sets that the function imports.
   static void import_operators(Candidate& candidate, const wire::FunctionProto& function) {
     for (const wire::OperatorSetId& import : function.opset_imports) {
       bool has = false;
@@ -101,7 +102,7 @@ class Branches : public InPlace {
   }
 };
 
-// The first iteration alone: states are what they begin with.
+// Loops make one iteration: states have their initial values in it.
 class LoopBodies : public InPlace {
  public:
   const char* name() const override { return "loops"; }

@@ -1,5 +1,5 @@
 #pragma once
-// The contents of a body or a function in the place of the node that has or calls it.
+// Replaces a node by the contents of its body, or of the function that it calls.
 
 #include <string_view>
 #include <unordered_map>
@@ -11,19 +11,20 @@ namespace treadle::reduce {
 
 class InsteadOfNode {
  public:
-  // Several nodes may give way one after the other, the last one of the model first, with the names that the model had
-  // before the first of them. `fresh`: for all of them.
+  // Several nodes may be replaced one after the other, from the last one of the model to the first. `names`: those that
+  // the model had before the first was replaced. `fresh`: the same for all of them.
   InsteadOfNode(Candidate& candidate, const Names& names, FreshNames& fresh, size_t scope, size_t node);
 
-  // An inner input is this value from outside, this constant, or the first slice of a value along an axis.
+  // An input of the contents becomes this value from outside, this constant, or the first slice of a value along an
+  // axis.
   void give(std::string_view input, std::string_view value) { other_[input] = value; }
   void give(std::string_view input, wire::TensorProto constant);
   void give_row(std::string_view input, std::string_view value, int64_t axis);
-  // A result of the node is this inner output, or has it as its only slice along an axis.
+  // A result of the node becomes this output of the contents, or a tensor with it as the only slice along an axis.
   void take(std::string_view output, std::string_view result);
   void take_row(std::string_view output, std::string_view result, int64_t axis);
 
-  // Both end this object's use. False if that cannot be done.
+  // Replaces the node; call one of them once, as the last function. False if that cannot be done.
   bool put_body(wire::GraphProto& body);
   bool put_function(const wire::FunctionProto& function, const wire::NodeProto& call);
 

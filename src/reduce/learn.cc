@@ -1,4 +1,4 @@
-// What a model's values are before a change. The model need not load: what can be inferred of it counts.
+// Learns the types of a model's values. The model need not load: inference goes as far as it gets.
 
 #include "infer/inference.h"
 #include "model/annotate.h"

@@ -5,7 +5,8 @@
 
 namespace treadle::reduce {
 
-// Takes out the elements for which drop(element) is true, which is asked of each in turn, at its old place.
+// Removes the elements for which drop(element) is true. `drop` is called for each in turn,
+// and finds it at its old place.
 template <class T, class Drop>
 void erase_if(wire::List<T>& list, Drop&& drop) {
   size_t kept = 0;
@@ -17,7 +18,7 @@ void erase_if(wire::List<T>& list, Drop&& drop) {
   list.truncate(kept);
 }
 
-// Takes out elements [first, last) of those that there are.
+// Removes elements [first, last), as far as the list has them.
 template <class T>
 void erase_range(wire::List<T>& list, size_t first, size_t last) {
   size_t index = 0;

@@ -30,7 +30,8 @@ class Outputs : public Step {
   }
 };
 
-// Nodes of the graph from one on. What they read becomes outputs, so that everything before them still runs.
+// Takes out all nodes of the graph from one on. What they read becomes outputs, so that everything before them still
+// runs.
 class Tail : public Step {
  public:
   const char* name() const override { return "nodes at the end"; }
@@ -67,8 +68,8 @@ class Nodes : public Step {
   }
 
  private:
-  // What takes the place of a node's results: zeros; its first input of that type; an input of the model. Or zeros,
-  // and what it reads becomes outputs.
+  // By what a node's results are replaced: zeros; the first input of the node that has the same type; inputs of the
+  // model; zeros, and what the node reads becomes outputs.
   enum Way : uint8_t { kZeros, kPassOn, kInputs, kShow };
 
   struct Range {

@@ -101,7 +101,7 @@ class Search {
     if (auto written = wire::serialize(*best_->model); written.ok()) seen_.insert(digest_of(*written));
   }
 
-  // Nothing if the step cannot do that, or the result has been tried.
+  // Nothing if the step cannot do that, or if the result has been tried before.
   std::optional<Attempt> make(const Step& step, size_t first, size_t last, size_t way) const {
     Candidate candidate(best_->facts);
     candidate.model = wire::clone(*best_->model, candidate.arena);
@@ -113,7 +113,8 @@ class Search {
     return Attempt{std::move(*bytes), digest, {}, first};
   }
 
-  // Judges attempts at the same time; those behind the first that fails do not count. Its index, or their number.
+  // Judges the attempts at the same time. Returns the index of the first that fails, or their number if none does.
+  // Those behind the first that fails do not count.
   size_t judge(std::vector<Attempt>& attempts, const Step& step) {
     const auto judge_one = [&](Attempt& attempt, size_t number) {
       Progress progress = progress_;

@@ -1,4 +1,4 @@
-// What loops carry, collect and are fed with, and what branches return.
+// Steps on the states, scan inputs and scan outputs of loops, and on the results of branches.
 
 #include "reduce/lists.h"
 #include "reduce/step.h"
@@ -118,7 +118,7 @@ class Parts : public Step {
   }
 
  private:
-  // Inside the loop and behind it, the state is what it begins with.
+  // Its initial value replaces the state, inside the loop and behind it.
   static void keep_first_value(Replacements& replacements, const Part& part) {
     const Names& names = replacements.names();
     wire::NodeProto& node = names.scopes()[part.scope].nodes()[part.node];

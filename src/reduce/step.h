@@ -1,6 +1,6 @@
 #pragma once
 // Ways to make a model smaller. A step has a list of items in a model; it takes some of them out, or makes them
-// smaller. Whether the result still fails is not its business: results need not load, but most should.
+// smaller. A step does not ask whether the result still fails. Results need not load, but most should.
 
 #include <memory>
 #include <span>
