@@ -1,5 +1,6 @@
 // Makes every request for memory of the engine fail in turn: loading, planning, running, streams, pools, saving,
-// checking, inference, conversion. trials.h says what has to hold, docs/memory.md what is promised.
+// checking, inference, conversion, traces, making models smaller. trials.h says what has to hold, docs/memory.md what
+// is promised.
 //
 //   treadle_allocation_tests                      at every place in the code, reached in every way, once
 //   TREADLE_TEST_LONG=1 treadle_allocation_tests  every single request, up to 1000 points of a call
@@ -334,6 +335,66 @@ void try_reports(Trials& trials, const Model& model) {
                   }});
 }
 
+// The model with its inner values as outputs, and the smallest model of those that are tried.
+void try_other_models(Trials& trials, const Model& model) {
+  const std::string binary = binary_of(model.text);
+  Call call(model.inputs);
+  Bytes made, about;
+  Same same_exposed, same_reduced;
+  trials.run("expose", model.name,
+             {.call =
+                  [&] {
+                    return treadle_model_expose(nullptr, binary.data(), binary.size(), call.names.data(),
+                                                call.values.data(), call.names.size(), nullptr, 0, &made.data,
+                                                &made.size, &about.data);
+                  },
+              .verify =
+                  [&] {
+                    about.size = std::strlen(about.data);
+                    return same_exposed(made.take() + about.take());
+                  }});
+  // Every candidate fails, so each step makes some.
+  const auto fails = [](void*, const void*, size_t, const treadle_reduction*) { return TREADLE_FAILS; };
+  constexpr size_t kAttempts = 12;
+  trials.run("reduce", model.name,
+             {.call =
+                  [&] {
+                    return treadle_model_reduce(nullptr, binary.data(), binary.size(), fails, nullptr, kAttempts, 1,
+                                                &made.data, &made.size);
+                  },
+              .verify = [&] { return same_reduced(made.take()); }});
+}
+
+// The first trace of a session, which opens the model once more.
+void try_traces(Trials& trials, const Model& model) {
+  const std::string bytes = binary_of(model.text);
+  treadle_trace_options* options = nullptr;
+  require_ok(treadle_trace_options_create(&options));
+  require_ok(treadle_trace_options_find(options, "nan,zero"));
+  Session session;
+  Call call(model.inputs);
+  treadle_trace* trace = nullptr;
+  std::string text;
+  Same same;
+  trials.run("trace", model.name,
+             {.prepare = [&] { session = open_session(bytes, model.settings); },
+              .call =
+                  [&] {
+                    treadle_trace_free(std::exchange(trace, nullptr));
+                    treadle_status* const status =
+                        treadle_session_trace(session.get(), nullptr, options, call.names.data(), call.values.data(),
+                                              call.names.size(), nullptr, &trace);
+                    return status ? status : text_or_null(treadle_trace_text(trace), text);
+                  },
+              .verify = [&] { return same(text); },
+              .finish =
+                  [&] {
+                    treadle_trace_free(std::exchange(trace, nullptr));
+                    session.reset();
+                  }});
+  treadle_trace_options_free(options);
+}
+
 void try_model(Trials& trials, const Model& model) {
   if (model.may_lose) trials.let_lose();
   try_loading(trials, model, model.text, "load text");
@@ -346,6 +407,8 @@ void try_model(Trials& trials, const Model& model) {
   try_texts(trials, model);
   try_values(trials, model);
   try_reports(trials, model);
+  try_other_models(trials, model);
+  try_traces(trials, model);
 }
 
 void try_threads(Trials& trials, const Model& model) {
