@@ -76,7 +76,8 @@ void add_place(std::string& out, const Findings& findings, size_t index) {
   }
   out += "\n";
   if (place.times > 1)
-    out += fmt::format("            {} times in this run; this is the one that went on\n", place.times);
+    out += fmt::format("            {} times in this run; this is the {}\n", place.times,
+                       index < findings.reached ? "one that reached the output" : "first");
   for (const FoundOutput& output : findings.outputs) {
     if (output.place != index) continue;
     std::string path;
