@@ -87,7 +87,7 @@ struct Bisect : Inputs {
     } else if (problem.empty()) {
       fmt::print("results are those of the reference interpreter\n");
     } else {
-      fmt::print("{}: {} ({})\n", pass.empty() ? "no rewrite" : bold(pass), problem, remark);
+      fmt::print("{}: {} ({})\n", pass.empty() ? "no rewrite" : bold(pass), message_for_people(problem), remark);
     }
     return problem.empty() ? kOk : kFailed;
   }

@@ -47,7 +47,7 @@ struct Check {
         items.push_back(
             JsonObject().text("file", model).boolean("ok", false).raw("error", to_json(failure_of(e))).str());
       } else {
-        fmt::print("{} {}\n", red("error:"), problem);
+        fmt::print("{} {}\n", red("error:"), message_for_people(problem));
       }
       return true;
     }
@@ -59,7 +59,8 @@ struct Check {
     } else {
       fmt::print("{}", treadle::detail::take(treadle_report_text(made, is_coloured())));
       print_summary(model, errors, warnings, treadle_report_refusal(made));
-      if (const std::string outlook = treadle_report_outlook(made); !outlook.empty()) fmt::print("  {}\n", outlook);
+      if (const std::string outlook = treadle_report_outlook(made); !outlook.empty())
+        fmt::print("  {}\n", message_for_people(outlook));
     }
     return errors > 0 || (strict && warnings > 0);
   }
@@ -72,9 +73,9 @@ struct Check {
     const std::string counts = errors + warnings == 0
                                    ? std::string()
                                    : fmt::format(" ({}, {})", counted(errors, "error"), counted(warnings, "warning"));
-    const std::string runs =
-        refusal.empty() ? "treadle runs it"
-                        : red("treadle does not run it") + ": " + std::string(refusal.substr(0, refusal.find('\n')));
+    const std::string runs = refusal.empty() ? "treadle runs it"
+                                             : red("treadle does not run it") + ": " +
+                                                   message_for_people(refusal.substr(0, refusal.find('\n')));
     fmt::print("{}: {}{}; {}\n", model, errors > 0 ? red("wrong") : green("ok"), counts, runs);
   }
 };

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "bar.h"
+#include "base/harmless.h"
 #include "base/knobs.h"
 
 namespace cli {
@@ -34,7 +35,8 @@ namespace {
 
 std::string coloured(const char* code, std::string_view text) {
   static const bool on = is_coloured();
-  return on ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  const std::string shown = treadle::harmless_lines(text);
+  return on ? fmt::format("\x1b[{}m{}\x1b[0m", code, shown) : shown;
 }
 
 struct Close {
@@ -188,7 +190,7 @@ Source source_of(const std::string& model) {
 static void tell_once(const std::vector<std::string>& warnings) {
   static std::set<std::string> told;
   for (const std::string& warning : warnings) {
-    if (told.insert(warning).second) fmt::print(stderr, "treadle: {}\n", warning);
+    if (told.insert(warning).second) fmt::print(stderr, "treadle: {}\n", message_for_people(warning));
   }
 }
 
@@ -204,8 +206,20 @@ treadle::Session open_session(const std::string& model, const Common& common, co
   return session;
 }
 
+void print_lines(std::string_view text) {
+  fmt::print("{}", treadle::harmless_lines(text));
+}
+
+std::string message_for_people(std::string_view message) {
+  std::string shown = treadle::harmless_lines(message);
+  for (size_t at = shown.find('\n'); at != std::string::npos; at = shown.find('\n', at + 1)) {
+    if (at + 1 < shown.size() && shown[at + 1] != ' ') shown.insert(at + 1, "  ");
+  }
+  return shown;
+}
+
 std::string bold(std::string_view text) {
-  return coloured("1", text);
+  return coloured("1", treadle::harmless(text));
 }
 std::string red(std::string_view text) {
   return coloured("31", text);

@@ -78,11 +78,17 @@ treadle::Session open_session(const std::string& model, const Common& common, co
 
 // Whether standard output is a terminal and NO_COLOR is not set.
 bool is_coloured();
-// In colours if is_coloured().
+// Texts with names of a model are harmless for terminals (base/harmless.h) behind these. In colours if is_coloured();
+// bold() is for names.
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 std::string green(std::string_view text);
 std::string dim(std::string_view text);
+// A message of the library, which may have names in it. Its further lines are indented, so that none of them passes for
+// a line of the tool.
+std::string message_for_people(std::string_view message);
+// Prints a text of the library.
+void print_lines(std::string_view text);
 
 class Stopwatch {
  public:

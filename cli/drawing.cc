@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "base/harmless.h"
 #include "common.h"
 #include "feeds.h"
 #include "json.h"
@@ -225,17 +226,18 @@ std::string add_random_feeds(const Session& session, uint64_t seed, std::map<std
   Drawing drawing(choice.seed, sizes, choice.size);
   std::string text;
   for (auto& [name, value] : drawing.draw(session, feeds)) {
-    text += fmt::format("drawn  {}  {}\n", name, summary(value));
+    text += fmt::format("drawn  {}  {}\n", treadle::harmless(name), summary(value));
     feeds.emplace_back(name, std::move(value));
   }
   for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
     const std::string name = session.name(TREADLE_INPUT, i);
     const bool has_value =
         std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) { return feed.first == name; });
-    if (!has_value) text += fmt::format("drawn  {}  nothing: it is optional\n", name);
+    if (!has_value) text += fmt::format("drawn  {}  nothing: it is optional\n", treadle::harmless(name));
   }
   for (const auto& [symbol, size] : drawing.sizes()) {
-    text += fmt::format("drawn  {} = {}  (--dim {}=SIZE takes another)\n", symbol, size, symbol);
+    text += fmt::format("drawn  {} = {}  (--dim {}=SIZE takes another)\n", treadle::harmless(symbol), size,
+                        treadle::harmless(symbol));
   }
   for (const std::string& loop : choice.idle) {
     text += fmt::format("drawn  nothing that was tried makes the loop {} run\n", loop);

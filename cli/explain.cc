@@ -34,7 +34,7 @@ struct Explain : Inputs {
       return kOk;
     }
     const unsigned flags = (rewritten ? TREADLE_EXPLAIN_ALL : 0U) | (shows_utf8() ? 0U : TREADLE_EXPLAIN_ASCII);
-    fmt::print("{}", session.explain_text(fed, flags, terminal_width(STDOUT_FILENO, 100)));
+    print_lines(session.explain_text(fed, flags, terminal_width(STDOUT_FILENO, 100)));
     return kOk;
   }
 };
@@ -49,7 +49,7 @@ struct Profile : Inputs {
     const treadle::Profile profile = session.profile(feeds(session), runs);
     if (!trace.empty()) write_file(trace, profile.trace());
     if (trace == "-") return kOk;
-    fmt::print("{}{}", common.json ? profile.json() : profile.text(), common.json ? "\n" : "");
+    print_lines(common.json ? profile.json() + "\n" : profile.text());
     return kOk;
   }
 };

@@ -182,7 +182,7 @@ int Look::run(const Session& session, const Feeds& feeds, treadle::RunOptions& o
   treadle::Trace trace;
   const auto print = [&] {
     if (find.empty() && !statistics && !json) return;
-    fmt::print("{}{}", json ? trace.json() : trace.text(), json ? "\n" : "");
+    print_lines(json ? trace.json() + "\n" : trace.text());
   };
   try {
     session.trace(feeds, wanted, trace, &options);
@@ -194,9 +194,9 @@ int Look::run(const Session& session, const Feeds& feeds, treadle::RunOptions& o
   print();
   for (size_t i = 0; !values.empty() && i < trace.count(); ++i) {
     if (const std::string why = trace.missing(i); !why.empty()) {
-      fmt::print(stderr, "{}: {}\n", trace.name(i), why);
+      fmt::print(stderr, "{}: {}\n", message_for_people(trace.name(i)), why);
     } else if (!contents.has(trace.name(i))) {
-      fmt::print(stderr, "{}: not computed in these iterations of this run\n", trace.name(i));
+      fmt::print(stderr, "{}: not computed in these iterations of this run\n", message_for_people(trace.name(i)));
     }
   }
   if (!values.empty()) {

@@ -126,7 +126,9 @@ struct Reduce {
       const std::string text = asked_.matches.empty() ? "" : fmt::format(" and '{}' in the output", asked_.matches);
       fmt::print(stderr, "keeping: {}{}{}", to_string(first_, asked_.timeout), text,
                  asked_.may_not_load ? "" : ", of models that load");
-      if (text.empty() && !first_.last_line.empty()) fmt::print(stderr, "; the output ends: {}", first_.last_line);
+      if (text.empty() && !first_.last_line.empty()) {
+        fmt::print(stderr, "; the output ends: {}", message_for_people(first_.last_line));
+      }
       fmt::print(stderr, "\n");
     }
 

@@ -39,11 +39,11 @@ struct Run : Inputs {
     const Feeds fed = feeds(session);
     if (!dump.empty()) {
       session.dump_plan(fed);
-      fmt::print("{}", session.dump_graph());
+      print_lines(session.dump_graph());
       return kOk;
     }
     if (dump_plan) {
-      fmt::print("{}", session.dump_plan(fed));
+      print_lines(session.dump_plan(fed));
       return kOk;
     }
     std::vector<std::string> names = outputs;

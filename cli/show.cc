@@ -51,23 +51,24 @@ struct Show {
     for (const char* field :
          {"producer_name", "producer_version", "ir_version", "domain", "model_version", "graph_name", "description"}) {
       const std::string text = session.metadata(field);
-      if (!text.empty()) fmt::print("  {:<17} {}\n", field, text);
+      if (!text.empty()) fmt::print("  {:<17} {}\n", field, message_for_people(text));
     }
     for (size_t i = 0; i < treadle_session_opset_count(session.get()); ++i) {
       const std::string domain = treadle_session_opset_domain(session.get(), i);
-      fmt::print("  {:<17} {} {}\n", "operator set", domain.empty() ? "ai.onnx" : domain,
+      fmt::print("  {:<17} {} {}\n", "operator set", domain.empty() ? "ai.onnx" : message_for_people(domain),
                  treadle_session_opset_version(session.get(), i));
     }
     for (size_t i = 0; i < treadle_session_property_count(session.get()); ++i) {
-      fmt::print("  {:<17} {}\n", treadle_session_property_key(session.get(), i),
-                 treadle_session_property_value(session.get(), i));
+      fmt::print("  {:<17} {}\n", message_for_people(treadle_session_property_key(session.get(), i)),
+                 message_for_people(treadle_session_property_value(session.get(), i)));
     }
     for (const auto& [role, name] : kRoles) {
       for (size_t i = 0; i < session.count(role); ++i) {
-        fmt::print("  {:<17} {}  {}\n", name, bold(session.name(role, i)), session.type(role, i).text());
+        fmt::print("  {:<17} {}  {}\n", name, bold(session.name(role, i)),
+                   message_for_people(session.type(role, i).text()));
       }
     }
-    if (!summary) fmt::print("{}", session.dump_graph());
+    if (!summary) print_lines(session.dump_graph());
     return kOk;
   }
 
@@ -77,7 +78,7 @@ struct Show {
     if (common.json) {
       fmt::print("{}\n", JsonObject().text("model", model).text("tree", tree).str());
     } else {
-      fmt::print("{}", tree);
+      print_lines(tree);
     }
     return kOk;
   }
@@ -88,7 +89,7 @@ struct Show {
     if (common.json) {
       fmt::print("{}\n", JsonObject().text("model", model).text("text", written).str());
     } else {
-      fmt::print("{}", written);
+      print_lines(written);
     }
     return kOk;
   }
@@ -141,9 +142,10 @@ struct Infer {
     const std::vector<std::string> unknown = unknown_operators(model);
     if (common.json || out.empty()) {
       const std::string tree = typed_tree(model, flags);
-      fmt::print("{}", common.json ? json(tree, unknown) + "\n" : tree);
+      print_lines(common.json ? json(tree, unknown) + "\n" : tree);
     }
-    for (const std::string& node : unknown) fmt::print(stderr, "{} {}\n", red("not inferred:"), node);
+    for (const std::string& node : unknown)
+      fmt::print(stderr, "{} {}\n", red("not inferred:"), message_for_people(node));
     return unknown.empty() || lenient ? kOk : kFailed;
   }
 

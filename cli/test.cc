@@ -205,7 +205,7 @@ struct Test {
   static void print(const Outcome& outcome, size_t width) {
     fmt::print("{:<{}}  {:<7}  {}  {:9.1f} ms  {}\n", outcome.name, width, outcome.tier,
                outcome.passed() ? green("pass") : red("FAIL"), outcome.seconds * 1e3,
-               outcome.passed() ? fmt::format("{:.2g}", outcome.largest) : outcome.problem);
+               outcome.passed() ? fmt::format("{:.2g}", outcome.largest) : message_for_people(outcome.problem));
     std::fflush(stdout);
   }
 };

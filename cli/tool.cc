@@ -20,7 +20,8 @@ int fail(bool json, const cli::Failure& failure, int status) {
   if (json) {
     fmt::print("{}\n", cli::JsonObject().raw("error", cli::to_json(failure)).str());
   } else {
-    fmt::print(stderr, "treadle: {}\n", failure.path.empty() ? failure.message : failure.path + ": " + failure.message);
+    const std::string place = failure.path.empty() ? "" : failure.path + ": ";
+    fmt::print(stderr, "treadle: {}\n", cli::message_for_people(place + failure.message));
   }
   return status;
 }

@@ -86,7 +86,16 @@ class Comparison:
 
     def __str__(self) -> str:
         """For people."""
-        return "\n".join(_lines(self)) + "\n"
+        return "\n".join(map(_harmless, _lines(self))) + "\n"
+
+
+def _harmless(line: str) -> str:
+    """What terminals obey, in names of a model, as escapes (src/base/harmless.h)."""
+    return (
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    )
 
 
 def _lines(comparison: Comparison) -> list[str]:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/harmless.h"
 #include "base/json.h"
 
 namespace treadle {
@@ -10,20 +11,6 @@ namespace {
 
 constexpr std::string_view kRed = "\x1b[1;31m", kYellow = "\x1b[1;33m", kGreen = "\x1b[1;32m", kBold = "\x1b[1m",
                            kDim = "\x1b[2m", kPlain = "\x1b[0m";
-
-// Texts of a model may contain control sequences of terminals. A report shows these instead of sending them.
-std::string harmless(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
 
 // A line, and the marks under it.
 struct Excerpt {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/harmless.h"
 #include "base/stack.h"
 #include "base/stop.h"
 #include "model/gradients.h"
@@ -99,6 +100,7 @@ std::string shortened(std::string text) {
 std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
   std::string_view name = node.name;
   if (name.starts_with('/')) name.remove_prefix(1);
+  if (!is_harmless(name)) name = made_up_.emplace_back(harmless(name));
   if (name.empty()) name = made_up_.emplace_back(fmt::format("{}_{}", node.op_type, index));
   const auto [first, fresh] = used_.emplace(name, 2);
   for (bool taken = !fresh; taken;) {
@@ -118,8 +120,10 @@ std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
 }
 
 std::string_view NodePaths::make_any(const wire::NodeProto& node, size_t index, std::string& text) const {
-  if (prefix_.empty() && node.name.size() > 1 && node.name.size() < kLongName && node.name[0] == '/') return node.name;
-  std::string_view name = node.name;
+  const bool is_path = prefix_.empty() && node.name.size() > 1 && node.name.size() < kLongName && node.name[0] == '/';
+  if (is_path && is_harmless(node.name)) return node.name;
+  const std::string own = is_harmless(node.name) ? std::string() : harmless(node.name);
+  std::string_view name = own.empty() ? node.name : std::string_view(own);
   if (name.starts_with('/')) name.remove_prefix(1);
   text.assign(prefix_).append(1, '/').append(name.empty() ? node.op_type : name);
   if (name.empty()) text.append(1, '_').append(std::to_string(index));

@@ -68,7 +68,8 @@ inline constexpr size_t kLongName = 1000;  // in bytes; longer texts are shorten
 class NodePaths {
  public:
   explicit NodePaths(std::string_view prefix) : prefix_(prefix) {}
-  // prefix + "/" + the node's name or, if it has none, operator and index.
+  // prefix + "/" + the node's name or, if it has none, operator and index. A name that is not harmless
+  // (base/harmless.h) is escaped, since paths stand in texts for people.
   std::string make(const wire::NodeProto& node, size_t index);
   // The same without making it unique. `text`: storage that the result may use.
   std::string_view make_any(const wire::NodeProto& node, size_t index, std::string& text) const;

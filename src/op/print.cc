@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
+#include "base/harmless.h"
 #include "op/place.h"
 #include "op/registry.h"
 #include "op/written_operator.h"
@@ -49,26 +48,36 @@ std::string operator_text(const ir::Node& node) {
                      node.version->since);
 }
 
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
+template <class Values>
+std::string declarations(const Values& values) {
+  std::string text;
+  for (const ir::Value* v : values) {
+    text += text.empty() ? "" : ", ";
+    text += v ? fmt::format("%{}: {}", v->name, v->type.to_string()) : std::string("-");
+  }
   return text;
+}
+
+template <class Values>
+std::string uses(const Values& values) {
+  std::string text;
+  for (const ir::Value* v : values) text += (text.empty() ? "" : ", ") + value_text(v);
+  return text;
+}
+
+// A line, whatever names and texts in it hold.
+std::string line(const std::string& margin, const std::string& what) {
+  return margin + harmless(what) + "\n";
 }
 
 void print_node(const ir::Node& node, int indent, std::string& text) {
   const std::string margin(static_cast<size_t>(indent), ' ');
-  text += margin;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const ir::Value* v = node.outputs[i];
-    text += (i ? ", " : "") + (v ? fmt::format("%{}: {}", v->name, v->type.to_string()) : std::string("-"));
-  }
-  text += " = " + operator_text(node) + "(";
-  for (size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + value_text(node.inputs[i]);
-  text += ")";
+  std::string what = fmt::format("{} = {}({})", declarations(node.outputs), operator_text(node), uses(node.inputs));
   for (const ir::Attribute& a : node.attributes.all()) {
-    if (a.name != kNamedAs) text += " " + attribute_text(a);
+    if (a.name != kNamedAs) what += " " + attribute_text(a);
   }
-  if (const WrittenOperator* written = written_operator(node)) text += "  # " + one_line(written->reason);
-  text += "\n";
+  if (const WrittenOperator* written = written_operator(node)) what += "  # " + written->reason;
+  text += line(margin, what);
   for (const auto& region : node.regions) {
     text += margin + "  " + region->attribute + ":\n" + print(*region, indent + 4);
   }
@@ -78,16 +87,9 @@ void print_node(const ir::Node& node, int indent, std::string& text) {
 
 std::string print(const ir::Region& region, int indent) {
   const std::string margin(static_cast<size_t>(indent), ' ');
-  std::string text = margin + "(";
-  for (size_t i = 0; i < region.inputs.size(); ++i) {
-    const ir::Value* v = region.inputs[i];
-    text += (i ? ", " : "") + (v ? fmt::format("%{}: {}", v->name, v->type.to_string()) : std::string("-"));
-  }
-  text += ")\n";
+  std::string text = line(margin, "(" + declarations(region.inputs) + ")");
   for (const auto& node : region.nodes) print_node(*node, indent, text);
-  text += margin + "return ";
-  for (size_t i = 0; i < region.outputs.size(); ++i) text += (i ? ", " : "") + value_text(region.outputs[i]);
-  return text + "\n";
+  return text + line(margin, "return " + uses(region.outputs));
 }
 
 std::string print(const ir::Graph& graph) {

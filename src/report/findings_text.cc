@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/harmless.h"
 #include "base/json.h"
 #include "report/findings.h"
 #include "report/statistics_text.h"
@@ -104,6 +105,21 @@ std::string count_text(const Findings& findings, const FoundOutput& output) {
   return fmt::format("{} in {} elements{}: {}", findings.sought, s.count, first, to_text(s));
 }
 
+// The names of values as people may see them; those of nodes are so from the import on.
+void make_harmless(FoundValue& value) {
+  value.name = harmless(value.name);
+  value.label = harmless(value.label);
+  value.type = harmless(value.type);
+}
+Findings with_harmless_names(Findings findings) {
+  for (FoundPlace& place : findings.places) {
+    make_harmless(place.result);
+    for (FoundValue& input : place.inputs) make_harmless(input);
+  }
+  for (FoundOutput& output : findings.outputs) output.name = harmless(output.name);
+  return findings;
+}
+
 std::string json_of(const std::vector<int64_t>& index) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
@@ -148,7 +164,8 @@ std::string json_of(const FoundOutput& output) {
 
 }  // namespace
 
-std::string to_text(const Findings& findings) {
+std::string to_text(const Findings& found) {
+  const Findings findings = with_harmless_names(found);
   std::string out;
   for (const FoundOutput& output : findings.outputs) {
     if (output.place != SIZE_MAX) out += fmt::format("{:<11} {}\n", output.name, count_text(findings, output));

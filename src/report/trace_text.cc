@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/harmless.h"
 #include "base/json.h"
 #include "op/op_def.h"
 #include "report/statistics_text.h"
@@ -24,7 +25,8 @@ Statistics all_of(const ValueSeries& series) {
 }
 
 struct Row {
-  const ValueSeries* series;
+  std::string name;
+  size_t samples;
   Statistics all;
 };
 
@@ -34,7 +36,7 @@ bool is_worse(const Row& a, const Row& b) {
   if ((a.all.nan > 0) != (b.all.nan > 0)) return a.all.nan > 0;
   if ((a.all.infinite > 0) != (b.all.infinite > 0)) return a.all.infinite > 0;
   if (size(a.all) != size(b.all)) return size(a.all) > size(b.all);
-  return a.series->name() < b.series->name();
+  return a.name < b.name;
 }
 
 template <class F>
@@ -73,23 +75,22 @@ std::string json_of(const ValueSeries& series) {
 std::string to_text(const Trace& trace) {
   std::string out = trace.found ? to_text(*trace.found) : "";
   std::vector<Row> rows;
-  std::vector<std::string_view> missing;
+  std::vector<std::string> missing;
   size_t widest = 5;
   for (const ValueSeries& series : trace.values) {
-    if (series.samples.empty()) {
-      if (!series.missing.empty()) missing.push_back(series.name());
-      continue;
+    if (!series.samples.empty()) {
+      rows.push_back({harmless(series.name()), series.samples.size(), all_of(series)});
+    } else if (!series.missing.empty()) {
+      missing.push_back(harmless(series.name()));
     }
-    rows.push_back({&series, all_of(series)});
   }
   if (rows.empty()) return out;
   std::sort(rows.begin(), rows.end(), is_worse);
   const size_t shown = std::min(rows.size(), trace.found ? kMostBehindFindings : kMostRows);
-  for (size_t i = 0; i < shown; ++i) widest = std::max(widest, std::min<size_t>(rows[i].series->name().size(), 60));
+  for (size_t i = 0; i < shown; ++i) widest = std::max(widest, std::min<size_t>(rows[i].name.size(), 60));
   out += fmt::format("{:<{}}  {:>8}  {}\n", "value", widest, "samples", "range over all of them");
   for (size_t i = 0; i < shown; ++i) {
-    out += fmt::format("{:<{}}  {:>8}  {}\n", rows[i].series->name(), widest, rows[i].series->samples.size(),
-                       to_text(rows[i].all));
+    out += fmt::format("{:<{}}  {:>8}  {}\n", rows[i].name, widest, rows[i].samples, to_text(rows[i].all));
   }
   if (rows.size() > shown) out += fmt::format("... and {} more values\n", rows.size() - shown);
   constexpr size_t kMostNames = 8;

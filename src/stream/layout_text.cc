@@ -1,6 +1,7 @@
 // The text of a stream's roles for people.
 #include <fmt/format.h>
 
+#include "base/harmless.h"
 #include "stream/layout.h"
 
 namespace treadle {
@@ -12,7 +13,7 @@ std::string first_sizes_text(const StreamLayout::State& state) {
   std::string text;
   for (size_t i = 0; i < state.first.why.size() && !state.has_initial; ++i) {
     const auto line = [&](const std::string& why) {
-      text += fmt::format("         {} begins with {} along axis {}: {}\n", state.input->name,
+      text += fmt::format("         {} begins with {} along axis {}: {}\n", harmless(state.input->name),
                           state.first.shape[i].value_or(1), i, why);
     };
     switch (state.first.why[i]) {
@@ -45,16 +46,17 @@ std::string StreamLayout::to_string(bool remarks) const {
                      : hop > 0 ? fmt::format("stream: a run per {} samples, {} of context\n", hop, context)
                                : fmt::format("stream: a run per push, {} samples of context\n", context);
   for (const State& s : states) {
-    text += fmt::format("  state  {} <- {}  {}{}\n", s.input->name, outs[s.output].name, s.input->type.to_string(),
+    text += fmt::format("  state  {} <- {}  {}{}\n", harmless(s.input->name), harmless(outs[s.output].name),
+                        harmless(s.input->type.to_string()),
                         s.found.empty() || !remarks ? "" : fmt::format("  (found {})", s.found));
     if (remarks) text += first_sizes_text(s);
   }
   if (over_time) {
-    for (const std::string& name : over_time->states) text += fmt::format("  state  {}  (found)\n", name);
+    for (const std::string& name : over_time->states) text += fmt::format("  state  {}  (found)\n", harmless(name));
   }
   for (const Timed& t : timed) {
-    text += fmt::format("  time   {} along axis {}  {}{}\n", t.input->name, t.axis, t.input->type.to_string(),
-                        t.found ? "  (found)" : "");
+    text += fmt::format("  time   {} along axis {}  {}{}\n", harmless(t.input->name), t.axis,
+                        harmless(t.input->type.to_string()), t.found ? "  (found)" : "");
   }
   for (const Timed& t : timed) {
     if (t.edges.empty() || !remarks) continue;
@@ -62,12 +64,13 @@ std::string StreamLayout::to_string(bool remarks) const {
         "         {}, and sees nothing of the block before: give `context` where the model was made with it\n",
         t.edges);
   }
-  for (const auto& [name, value] : bound) text += fmt::format("  bound  {}  {}\n", name, value.type().to_string());
+  for (const auto& [name, value] : bound)
+    text += fmt::format("  bound  {}  {}\n", harmless(name), value.type().to_string());
   for (const IoInfo* info : given) {
-    text += fmt::format("  given  {} with each push  {}\n", info->name, info->type.to_string());
+    text += fmt::format("  given  {} with each push  {}\n", harmless(info->name), harmless(info->type.to_string()));
   }
   for (const Output& o : outputs) {
-    text += fmt::format("  output {}  {}, {}\n", outs[o.index].name, outs[o.index].type.to_string(),
+    text += fmt::format("  output {}  {}, {}\n", harmless(outs[o.index].name), harmless(outs[o.index].type.to_string()),
                         over_time && o.time_axis >= 0 ? fmt::format("frames along axis {}", o.time_axis)
                         : over_time                   ? std::string("so far")
                         : hop == 0                    ? std::string("as it is")
