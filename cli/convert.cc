@@ -1,12 +1,14 @@
-// treadle convert: between binary models and ONNX text.
+// treadle convert: between binary models and ONNX text, and to models with open sizes.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "common.h"
 #include "json.h"
+#include "open_sizes.h"
 #include "text.h"
 
 namespace cli {
@@ -23,6 +25,7 @@ bool ends_with_one_of(const std::string& path, std::initializer_list<std::string
 struct Convert {
   Common common;
   std::string in, out, to;
+  std::vector<std::string> open;
   int64_t max_elements = -1;
 
   bool wants_text() const {
@@ -36,27 +39,35 @@ struct Convert {
   int operator()() const {
     const bool to_text = wants_text();
     if (!to_text && max_elements >= 0) throw UsageError("--max-elements is for texts");
-    const std::string bytes = read_input(in);
-    std::string converted;
-    if (to_text) {
-      converted = model_text(bytes, in, max_elements);
-    } else if (treadle_is_text(bytes.data(), bytes.size())) {
-      converted = text_to_binary(bytes, in);
-    } else {
-      model_text(bytes, in, 0);  // throws for bytes that are not a model
-      converted = bytes;
-    }
+    std::optional<OpenedModel> opened;
+    if (!open.empty()) opened = open_sizes(in, open);
+    const std::string converted = convert(opened ? opened->bytes : read_input(in), to_text);
     write_file(out, converted);
+    FILE* const report = out == "-" ? stderr : stdout;
     if (common.json) {
-      fmt::print(out == "-" ? stderr : stdout, "{}\n",
-                 JsonObject()
-                     .text("in", in)
-                     .text("out", out)
-                     .text("format", to_text ? "text" : "binary")
-                     .integer("bytes", static_cast<long long>(converted.size()))
-                     .str());
+      JsonObject json;
+      json.text("in", in).text("out", out).text("format", to_text ? "text" : "binary");
+      json.integer("bytes", static_cast<long long>(converted.size()));
+      if (opened) json.raw("opened", opened->json).raw("runs", json_texts(opened->runs));
+      fmt::print(report, "{}\n", json.str());
+    } else if (opened) {
+      for (const std::string& change : opened->changes) fmt::print(report, "{}\n", change);
+      for (const std::string& run : opened->runs) fmt::print(report, "{}\n", run);
     }
     return kOk;
+  }
+
+  std::string convert(const std::string& bytes, bool to_text) const {
+    if (to_text) return model_text(bytes, in, max_elements);
+    if (treadle_is_text(bytes.data(), bytes.size())) return text_to_binary(bytes, in);
+    model_text(bytes, in, 0);  // throws for bytes that are not a model
+    return bytes;
+  }
+
+  static std::string json_texts(const std::vector<std::string>& texts) {
+    std::vector<std::string> items;
+    for (const std::string& text : texts) items.push_back(json_quote(text));
+    return json_array(items);
   }
 };
 
@@ -93,7 +104,8 @@ std::string model_text(const std::string& bytes, const std::string& path, int64_
 }
 
 void add_convert(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("convert", "Write a model as ONNX text, or a text as a binary model");
+  CLI::App& command = *app.add_subcommand(
+      "convert", "Write a model as ONNX text or binary; --open makes fixed sizes of its inputs open");
   const auto convert = std::make_shared<Convert>();
   command.add_option("in", convert->in, "The model, binary or text; - is standard input")
       ->required()
@@ -106,6 +118,13 @@ void add_convert(CLI::App& app, int& status) {
       ->check(one_of({"text", "binary"}));
   command.add_option("--max-elements", convert->max_elements,
                      "Leave out the values of tensors with more elements than this (in texts; they cannot be run)");
+  command
+      .add_option(
+          "--open", convert->open,
+          "Open a fixed size: axis AXIS of this input becomes SYMBOL (frames:0=batch), and nodes that hold the old "
+          "size follow, or are named; may be repeated")
+      ->type_name("INPUT:AXIS=SYMBOL")
+      ->allow_extra_args(false);
   add_json(command, convert->common);
   command.callback([convert, &status] { status = (*convert)(); });
 }

@@ -76,6 +76,20 @@ py::Object infer_model(PyObject* path, PyObject* bytes, unsigned flags) {
   return take_bytes(typed, size);
 }
 
+// The opened model, and what changed as JSON.
+py::Object open_sizes(PyObject* path, PyObject* bytes, PyObject* sizes) {
+  const Source source(path, bytes);
+  std::vector<const char*> texts;
+  py::for_each(sizes, [&](PyObject* size) { texts.push_back(py::from<const char*>(size)); });
+  char *opened = nullptr, *json = nullptr;
+  size_t size = 0;
+  call_engine([&] {
+    return treadle_model_open_sizes(source.path(), source.data(), source.size(), texts.data(), texts.size(), &opened,
+                                    &size, &json);
+  });
+  return py::tuple(take_bytes(opened, size), take_text(json));
+}
+
 // A dict of arrays or values by name.
 struct NamedValues {
   explicit NamedValues(PyObject* feed) {
@@ -204,9 +218,11 @@ void define_module(PyObject* module) {
        py::function<expose_model>("expose_model", "path, bytes, feed, wanted",
                                   "A model that hands inner values out, and JSON about them"),
        py::function<node_model>("node_model", "path, bytes, feed, node", "A model of one node, and its inputs as JSON"),
+       py::function<open_sizes>("open_sizes", "path, bytes, sizes", "The opened model, and what changed as JSON"),
        py::function<reduce_model>("reduce_model", "path, bytes, fails, attempts"),
        py::function<parse_text>("parse_text", "part, text"),
-       py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
+       py::function<print_text>("print_text", "part, message, max_elements"),
+       py::function<is_text>("is_text", "bytes"),
        py::function<open_operator_library>("open_operator_library", "path"),
        py::function<is_quiet_entry>("is_quiet_entry", "of_run, key, value"),
        py::function<tell>("tell", "callback, arguments", "Whether a function took a message"),

@@ -114,6 +114,27 @@ inline std::string reduce_model(
   });
 }
 
+// The model with fixed sizes of its inputs opened, such as "frames:0=batch"; as in treadle_model_open_sizes. `json`: gets
+// what changed.
+inline std::string open_sizes(const ModelFile& model, const std::vector<std::string>& sizes,
+                              std::string* json = nullptr) {
+  std::vector<const char*> texts;
+  texts.reserve(sizes.size());
+  for (const std::string& size : sizes) texts.push_back(size.c_str());
+  std::string opened;
+  const std::string said = detail::take_text([&](char** text) {
+    char* bytes = nullptr;
+    size_t size = 0;
+    treadle_status* const status =
+        model.given_to(treadle_model_open_sizes, texts.data(), texts.size(), &bytes, &size, text);
+    const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
+    if (!status) opened.assign(bytes, size);
+    return status;
+  });
+  if (json) *json = said;
+  return opened;
+}
+
 // Whether the bytes are a model's text, and not a serialised model.
 inline bool is_text(const std::string& bytes) {
   return treadle_is_text(bytes.data(), bytes.size());

@@ -685,6 +685,15 @@ TREADLE_API treadle_status* treadle_model_reduce(const char* path, const void* b
                                                  void* context, size_t attempts, size_t jobs, char** reduced,
                                                  size_t* reduced_size);
 
+/* The model with fixed sizes of its inputs opened: each becomes a symbol, and nodes that hold the old size in a
+ * constant follow where one meaning is certain. `sizes`: "frames:0=batch" for axis 0 of input frames. The error names
+ * all nodes that stand in the way. `path` or `bytes`: a model, binary or text; `opened` is binary. `json`: "sizes"
+ * (objects with "input", "axis", "symbol", and "size", which it had) and "changes" (a line for each node that changed).
+ */
+TREADLE_API treadle_status* treadle_model_open_sizes(const char* path, const void* bytes, size_t size,
+                                                     const char* const* sizes, size_t count, char** opened,
+                                                     size_t* opened_size, char** json);
+
 /* ---- Models as ONNX text, which is accepted wherever a model is read. */
 
 typedef enum treadle_part { TREADLE_MODEL = 0, TREADLE_GRAPH = 1, TREADLE_FUNCTION = 2, TREADLE_NODE = 3 } treadle_part;

@@ -59,6 +59,7 @@ from ._errors import (
 )
 from ._ignored import check_severity, listen, set_least_severity, warn_once
 from ._model import ModelMetadata, NodeArg, Problem, check, infer_shapes
+from ._open_sizes import open_sizes
 from ._operators import op
 from ._options import (
     ExecutionMode,
@@ -172,7 +173,7 @@ def as_onnxruntime() -> ModuleType:
     """
     from . import _alias
 
-    own = ("Comparison", "as_onnxruntime", "check", "compare", "infer_shapes", "op", "reduce")
+    own = ("Comparison", "as_onnxruntime", "check", "compare", "infer_shapes", "op", "open_sizes", "reduce")
     return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 
 
@@ -241,6 +242,7 @@ __all__ = [
     "has_collective_ops",
     "infer_shapes",
     "op",
+    "open_sizes",
     "operators",
     "parse_function",
     "parse_graph",

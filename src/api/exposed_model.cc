@@ -84,19 +84,6 @@ std::string to_json(const ExposedValue& exposed) {
   return json.text("left_out", exposed.left_out).str();
 }
 
-// A serialised model, and a text about it.
-Status give(const std::string& model, const std::string& about, char** out_model, size_t* out_size, char** out_about) {
-  char* bytes = nullptr;
-  TREADLE_TRY(give_text(model, &bytes));
-  if (Status status = give_text(about, out_about); !status.ok()) {
-    std::free(bytes);
-    return status;
-  }
-  *out_model = bytes;
-  *out_size = model.size();
-  return {};
-}
-
 }  // namespace
 
 extern "C" {
@@ -114,7 +101,7 @@ treadle_status* treadle_model_expose(const char* path, const void* bytes, size_t
     TREADLE_ASSIGN(const std::string exported, model::export_model(*graph));
     std::vector<std::string> items;
     for (const ExposedValue& value : exposed) items.push_back(to_json(value));
-    return give(exported, json_array(items), model, model_size, json);
+    return give_model(exported, json_array(items), model, model_size, json);
   });
 }
 
@@ -129,7 +116,7 @@ treadle_status* treadle_model_node(const char* path, const void* bytes, size_t s
     std::vector<std::string> inputs;
     for (const session::ReadValue& value : read) inputs.push_back(value.name);
     TREADLE_ASSIGN(const std::string exported, model::export_model(*graph));
-    return give(exported, json_texts(inputs), model, model_size, json);
+    return give_model(exported, json_texts(inputs), model, model_size, json);
   });
 }
 

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <filesystem>
 
 #include "api/handles.h"
 #include "api/model_file.h"
@@ -34,11 +33,6 @@ reduce::Fails told_by(FailsOfCaller fails, void* context) {
   };
 }
 
-std::string folder_of(const char* path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 }  // namespace
 
 extern "C" {
@@ -50,8 +44,7 @@ treadle_status* treadle_model_reduce(const char* path, const void* bytes, size_t
     TREADLE_TRY(need({{"reduced", reduced}, {"reduced_size", reduced_size}, {"bytes", path || bytes || size == 0}}));
     TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> written, model_file(path, bytes, size));
     TREADLE_ASSIGN(const std::shared_ptr<wire::MappedFile> file, model::binary_model(written));
-    const reduce::Options options = {
-        .attempts = attempts, .jobs = jobs, .folder = path ? folder_of(path) : std::string()};
+    const reduce::Options options = {.attempts = attempts, .jobs = jobs, .folder = folder_of(path)};
     auto found = reduce::reduce(*file, options, told_by(fails, context));
     if (!found.ok()) return model::in_file(std::move(found).status(), *written);
     char* const copy = static_cast<char*>(std::malloc(found->bytes.size() + 1));

@@ -95,6 +95,7 @@ bool has_meaning(const std::string& function, const std::string& parameter) {
       {"treadle_model_expose", {"path", "bytes"}},
       {"treadle_model_node", {"path", "bytes"}},
       {"treadle_model_reduce", {"path", "bytes"}},
+      {"treadle_model_open_sizes", {"path", "bytes"}},
       {"treadle_operator_create", {"domain"}},
       {"treadle_operator_input", {"name", "type"}},
       {"treadle_operator_output", {"name", "type"}},

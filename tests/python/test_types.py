@@ -39,6 +39,7 @@ ANY = {
     "InferenceSession.set_tuning_results": "what another engine gave, which is refused or warned about",
     "InferenceSession.explain": "a JSON document, described in docs/native.md",
     "ModelMetadata.__init__": "made by sessions only",
+    "open_sizes": "its overloads have the types",
     "reduce": "its overloads have the types",
     "Profile.loops": "a JSON document, described in its docstring",
     "Profile.memory": "a JSON document, described in its docstring",
