@@ -277,7 +277,7 @@ class Argument {
     } else if constexpr (std::is_void_v<std::remove_const_t<Target>>) {
       return const_cast<void*>(memory());
     } else if constexpr (std::is_same_v<P, const char* const*>) {
-      names_[0] = name_ == "output_names" || name_ == "wanted" ? "y" : "x";
+      names_[0] = name_ == "sizes" ? "x:1=n" : name_ == "output_names" || name_ == "wanted" ? "y" : "x";
       return names_;
     } else if constexpr (std::is_pointer_v<Target>) {
       if constexpr (std::is_const_v<Target>) places_[0] = handles_.tensor;
