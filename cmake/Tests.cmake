@@ -50,3 +50,17 @@ if(allocation_sources AND TARGET treadle_api AND NOT TREADLE_SANITIZE MATCHES "t
     target_link_options(treadle_allocation_tests PRIVATE "LINKER:--wrap=${function}")
   endforeach()
 endif()
+
+# tests/realtime/ -> an executable with the compiler's sanitizer for real time, if the compiler has it. The sanitizer
+# replaces functions of the C library, so the program exports them to the libraries that it loads.
+execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-resource-dir OUTPUT_VARIABLE resources ERROR_QUIET
+  OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(realtime_sanitizer "${resources}/lib/linux/libclang_rt.rtsan-${CMAKE_SYSTEM_PROCESSOR}.a")
+if(EXISTS "${realtime_sanitizer}" AND TARGET treadle_api AND NOT TREADLE_SANITIZE)
+  add_executable(treadle_realtime_tests "${PROJECT_SOURCE_DIR}/tests/realtime/main.cc"
+    "${PROJECT_SOURCE_DIR}/tests/support/no_native_cache.cc")
+  set_target_properties(treadle_realtime_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}"
+    ENABLE_EXPORTS ON)
+  target_link_libraries(treadle_realtime_tests PRIVATE treadle_api treadle_core
+    -Wl,--whole-archive "${realtime_sanitizer}" -Wl,--no-whole-archive ${CMAKE_DL_LIBS})
+endif()
