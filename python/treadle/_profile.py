@@ -106,7 +106,8 @@ class Profile:
         "steps" are the nodes in the order of the program, each with "node", "op", "planned" (bytes in use of the memory
         that the plan lays out, "arena_bytes" in all) and "held" (bytes of values whose sizes only the run knows). "peak" is
         the number of the step that holds most, and "holders" are the five largest values that are alive there: "name",
-        "what" ("output", "state", "scratch"), "node" that makes it, "bytes", and whether it is "planned".
+        "what" ("output", "state", "scratch", "scratch and spare memory"), "node" that makes it, "bytes", and whether it is
+        "planned".
         """
         memory: dict[str, Any] = self._table["memory"]
         return memory

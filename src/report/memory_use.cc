@@ -81,16 +81,23 @@ class Looker {
 
   std::vector<HeldValue> holders_at(uint32_t pc) const {
     std::vector<std::pair<size_t, uint32_t>> live;  // bytes, slot
+    size_t unnamed = run_.sums.empty() ? 0 : run_.sums[pc].held;
     for (uint32_t s = 0; s < p_.slots.size(); ++s) {
       const Slot& slot = p_.slots[s];
       const bool is_here = slot.first <= pc && pc <= slot.last;
       const size_t bytes = has_place(slot) ? slot.bytes : slot.storage == Storage::kHandle ? run_.value_bytes[s] : 0;
-      if (is_here && bytes > 0) live.emplace_back(bytes, s);
+      if (!is_here || bytes == 0) continue;
+      live.emplace_back(bytes, s);
+      if (!has_place(slot)) unnamed -= std::min(unnamed, bytes);
     }
     std::ranges::sort(live, [](const auto& a, const auto& b) { return a.first > b.first; });
     live.resize(std::min(live.size(), kMostNamed));
     std::vector<HeldValue> holders;
     for (const auto& [bytes, s] : live) add(holders, bytes, s);
+    if (unnamed > 0) {
+      holders.push_back(
+          {.name = "", .what = "scratch and spare memory", .node = "", .bytes = unnamed, .planned = false});
+    }
     std::ranges::sort(holders, [](const HeldValue& a, const HeldValue& b) {
       return std::tie(b.bytes, a.node, a.name) < std::tie(a.bytes, b.node, b.name);
     });

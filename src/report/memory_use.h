@@ -17,7 +17,8 @@ struct MemoryStep {
 
 struct HeldValue {
   std::string name;  // of the value in its body; "scratch" and "kept" memory have none
-  std::string what;  // "output", "state", "scratch", ...
+  std::string what;  // "output", "state", "scratch", ...; memory of run-time size that is no value's: "scratch and
+                     // spare memory"
   std::string node;  // that makes it
   size_t bytes = 0;
   bool planned = true;  // otherwise the most bytes that it ever had

@@ -62,7 +62,7 @@ function heat() {
     context.fillText(label(value), 6, y + 12);
     value.cells.forEach((x, column) => {
       context.fillStyle = x === null ? style.getPropertyValue("--rule") : colour(x);
-      context.fillRect(left + column * cell, y + 1, cell < 3 ? cell + 0.3 : cell - 0.5, ROW - 2);
+      context.fillRect(left + column * cell, y + 1, cell < 6 ? cell + 0.3 : cell - 0.5, ROW - 2);
     });
     for (const [column, kind] of Object.entries(value.marks)) drawMark(context, left + column * cell, y, kind);
     if (cursor && map.values[cursor.row] === value) {
