@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from ._compare_differences import Difference, Tolerance
+from ._in_notebooks import drawn
 
 _MOST_LEFT_OUT = 5  # lines
 _INDENT = " " * 12
@@ -80,9 +81,7 @@ class Comparison:
         return json.dumps(_plain(fields), ensure_ascii=False)
 
     def _repr_html_(self) -> str:
-        from .report._notebook import comparison_html  # rare, and takes a while to import
-
-        return comparison_html(self)
+        return drawn("comparison_html", self)
 
     def __str__(self) -> str:
         """For people."""

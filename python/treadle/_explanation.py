@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._in_notebooks import drawn
+
 
 class Explanation(str):
     """A text about how a model runs and what would help; made by `InferenceSession.explain`."""
@@ -9,6 +11,4 @@ class Explanation(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from .report._notebook import text_html  # rare, and takes a while to import
-
-        return text_html("explanation", self)
+        return drawn("text_html", "explanation", self)

@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from ._in_notebooks import drawn
+
 if TYPE_CHECKING:
     from ._types import NodeTime
 
@@ -125,9 +127,7 @@ class Profile:
             file.write(self._trace)
 
     def _repr_html_(self) -> str:
-        from .report._notebook import profile_html  # rare, and takes a while to import
-
-        return profile_html(self)
+        return drawn("profile_html", self)
 
     def __repr__(self) -> str:
         """How many nodes, and how long a run takes."""

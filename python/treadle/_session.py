@@ -25,6 +25,7 @@ from ._devices import (
 from ._errors import Fail, InvalidArgument, NoSuchFile
 from ._explanation import Explanation
 from ._ignored import suggestion, warn, warn_once
+from ._in_notebooks import drawn
 from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _ASSIGNMENT, _FOLDER, _WEIGHTS_FILE, _WEIGHTS_SIZE, RunOptions, SessionOptions
 from ._pool import StreamPool
@@ -297,9 +298,7 @@ class InferenceSession(_core.SessionBase):
         return f"<treadle.InferenceSession {source}: {_briefly(self._inputs_meta)} -> {_briefly(self._outputs_meta)}>"
 
     def _repr_html_(self) -> str:
-        from .report._notebook import session_html  # rare, and takes a while to import
-
-        return session_html(self, self._model_bytes if self._model_place is None else self._model_place)
+        return drawn("session_html", self, self._model_bytes if self._model_place is None else self._model_place)
 
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with."""

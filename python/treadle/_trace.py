@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._in_notebooks import drawn
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -156,9 +158,7 @@ class Trace:
         return parts
 
     def _repr_html_(self) -> str:
-        from .report._notebook import trace_html  # rare, and takes a while to import
-
-        return trace_html(self)
+        return drawn("trace_html", self)
 
     def __repr__(self) -> str:
         """How many values were watched."""
