@@ -13,6 +13,7 @@
 #include "common.h"
 #include "joined_pushes.h"
 #include "json.h"
+#include "known_models.h"
 #include "latencies.h"
 #include "level_strip.h"
 #include "out_files.h"
@@ -49,10 +50,11 @@ struct StreamCommand {
   StreamFlags flags;
   bool live = false;
 
-  int operator()() const {
+  int operator()() {
     const CatchInterrupts here;
     const Session session = open_session(model, common);
     std::vector<std::string> arguments = values;
+    if (const KnownModel* known = known_model(session)) follow(*known, session, arguments);
     const std::optional<TimedInput> piped = take_pipe(session, arguments);
     if (live && piped) throw UsageError("--live is for files: a pipe gives samples as they come");
     std::optional<SampledPipe> pipe;
@@ -70,6 +72,38 @@ struct StreamCommand {
   }
 
  private:
+  // Streams a known model as its recipe does where the command line says nothing of it, and tells what it leaves out.
+  void follow(const KnownModel& known, const Session& session, std::vector<std::string>& arguments) {
+    const std::vector<std::string> words = stream_arguments(known, session);
+    if (words.empty()) return;
+    StreamFlags recipe;
+    std::vector<std::string> given;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == "--time") {
+        recipe.time.push_back(words[++i]);
+      } else if (words[i] == "--hop") {
+        recipe.hop = std::stoll(words[++i]);
+      } else if (words[i] == "--context") {
+        recipe.context = std::stoll(words[++i]);
+      } else {
+        given.push_back(words[i]);
+      }
+    }
+    if (flags.time.empty() && flags.hop == 0 && flags.context == 0) {
+      flags.time = recipe.time;
+      flags.hop = recipe.hop;
+      flags.context = recipe.context;
+      for (const std::string& value : given) {
+        const std::string name = value.substr(0, value.find('=') + 1);
+        const bool has = std::ranges::any_of(arguments, [&](const std::string& a) { return a.starts_with(name); });
+        if (!has) arguments.push_back(value);
+      }
+      fmt::print(stderr, "as the recipe of {}: {}\n", known.title, fmt::join(words, " "));
+    } else if (recipe.context > 0 && flags.context == 0) {
+      fmt::print(stderr, "without --context {} this is not what {} is made for\n", recipe.context, known.title);
+    }
+  }
+
   struct Times {
     std::vector<double> seconds;
     size_t late = 0;  // pushes that took longer than their samples
