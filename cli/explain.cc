@@ -1,6 +1,7 @@
 // treadle explain, treadle profile.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "common.h"
 #include "inputs.h"
 #include "json.h"
+#include "known_models.h"
 #include "terminal.h"
 
 namespace cli {
@@ -35,7 +37,15 @@ struct Explain : Inputs {
     }
     const unsigned flags = (rewritten ? TREADLE_EXPLAIN_ALL : 0U) | (shows_utf8() ? 0U : TREADLE_EXPLAIN_ASCII);
     print_lines(session.explain_text(fed, flags, terminal_width(STDOUT_FILENO, 100)));
+    if (const KnownModel* known = known_model(session)) print_recipe(*known, session);
     return kOk;
+  }
+
+ private:
+  static void print_recipe(const KnownModel& known, const Session& session) {
+    fmt::print("\nlooks like {}\n  in Python    treadle.recipes.open(\"{}\")\n", known.title, known.recipe);
+    const std::vector<std::string> arguments = stream_arguments(known, session);
+    if (!arguments.empty()) fmt::print("  as a stream  treadle stream MODEL x.wav {}\n", fmt::join(arguments, " "));
   }
 };
 
@@ -49,7 +59,9 @@ struct Profile : Inputs {
     const treadle::Profile profile = session.profile(feeds(session), runs);
     if (!trace.empty()) write_file(trace, profile.trace());
     if (trace == "-") return kOk;
-    print_lines(common.json ? profile.json() + "\n" : profile.text());
+    print_lines(common.json
+                    ? profile.json() + "\n"
+                    : profile.table(shows_utf8() ? 0U : TREADLE_EXPLAIN_ASCII, terminal_width(STDOUT_FILENO, 100)));
     return kOk;
   }
 };

@@ -110,6 +110,10 @@ class Profile {
  public:
   explicit Profile(treadle_profile* handle) : handle_(handle) {}
   std::string text() const { return detail::take(treadle_profile_text(get())); }
+  // In lines of at most `width` columns; `flags`: TREADLE_EXPLAIN_ASCII, or 0.
+  std::string table(unsigned flags, size_t width) const {
+    return detail::take(treadle_profile_table(get(), flags, width));
+  }
   std::string json() const { return detail::take(treadle_profile_json(get())); }
   std::string trace() const { return detail::take(treadle_profile_trace(get())); }
   treadle_profile* get() const { return handle_.get(); }

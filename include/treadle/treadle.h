@@ -379,6 +379,8 @@ TREADLE_API treadle_status* treadle_session_profile(const treadle_session* sessi
                                                     size_t count, size_t runs, treadle_profile** out);
 TREADLE_API void treadle_profile_free(treadle_profile* profile);
 TREADLE_API char* treadle_profile_text(const treadle_profile* profile); /* a table by node */
+/* The same in lines of at most `width` columns. `flags`: TREADLE_EXPLAIN_ASCII, or 0. */
+TREADLE_API char* treadle_profile_table(const treadle_profile* profile, unsigned flags, size_t width);
 TREADLE_API char* treadle_profile_json(const treadle_profile* profile); /* the same */
 TREADLE_API char* treadle_profile_trace(
     const treadle_profile* profile); /* every node of every iteration: Chrome's format */

@@ -18,6 +18,12 @@ char* treadle_profile_text(const treadle_profile* profile) {
   return profile ? give_or_null([&] { return report::to_text(profile->profile); }) : nullptr;
 }
 
+char* treadle_profile_table(const treadle_profile* profile, unsigned flags, size_t width) {
+  if (!profile) return nullptr;
+  const report::TextOptions options{.width = width, .utf8 = (flags & TREADLE_EXPLAIN_ASCII) == 0};
+  return give_or_null([&] { return report::to_text(profile->profile, options); });
+}
+
 char* treadle_profile_json(const treadle_profile* profile) {
   return profile ? give_or_null([&] { return report::to_json(profile->profile); }) : nullptr;
 }

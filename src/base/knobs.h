@@ -120,7 +120,7 @@ inline constexpr Knob kKnobs[] = {
     {knobs::kVariable, "PYTHONPATH", "folders", "",
      "gets the folder by which child processes find treadle as onnxruntime", "Python, as onnxruntime", "drop-in.md"},
     {knobs::kVariable, "TREADLE_PYTHON", "a path", "python3, or the Python that runs the tool",
-     "the Python whose package treadle does the work of compare", knobs::kTool},
+     "the Python whose package treadle does the work of compare, report, serve and bench --with", knobs::kTool},
     {knobs::kVariable, "NO_COLOR", "any text", "", "no colours in what the tool prints", knobs::kTool},
     {knobs::kVariable, "SOURCE_DATE_EPOCH", "seconds since 1970", "today", "the date of manual pages", knobs::kTool},
 };

@@ -76,85 +76,111 @@ class TraceWriter {
 
 namespace {
 
-std::string time_text(double ns) {
-  return fmt::format("{:.2f} {}", ns < 1e6 ? ns / 1e3 : ns / 1e6, ns < 1e6 ? "us" : "ms");
-}
-
-std::string head_text(const ProfileTimes& times) {
-  if (times.runs == 1) return fmt::format("{} a run, of one run\n", time_text(times.total_ns));
-  std::string text =
-      fmt::format("{} a run: each node's median of {} runs (whole runs took {} to {})\n", time_text(times.total_ns),
-                  times.runs, time_text(times.fastest_ns), time_text(times.slowest_ns));
+std::string head_text(const ProfileTimes& times, const TextOptions& options) {
+  if (times.runs == 1) return wrapped("", duration_text(times.total_ns) + " a run, of one run", options);
+  std::string text = wrapped(
+      "",
+      fmt::format("{} a run: each node's median of {} runs (whole runs took {} to {})", duration_text(times.total_ns),
+                  times.runs, duration_text(times.fastest_ns), duration_text(times.slowest_ns)),
+      options);
   if (times.interrupted_runs > 0) {
-    text += fmt::format("{} of {} runs were interrupted, for up to {}: left out of the nodes' times\n",
-                        times.interrupted_runs, times.runs, time_text(times.interrupted_ns));
+    text += wrapped("",
+                    fmt::format("{} of {} runs were interrupted, for up to {}: left out of the nodes' times",
+                                times.interrupted_runs, times.runs, duration_text(times.interrupted_ns)),
+                    options);
   }
-  return text;
+  return text + wrapped("", "What looking at the clock takes is taken off.", options);
 }
 
-// A column of the table, and a member in JSON, about a node's time.
+// A column of the table in front of the node.
 struct Column {
   const char* heading;
-  const char* member;  // null: only in the table
-  int width, digits;   // in the table; no digits: a whole number
-  double in_table;     // the factor between number and table
-  double (*of)(const NodeTime& node, double total_ns);
-  const char* unit = "";  // follows each number, within the width
+  size_t columns;     // of the terminal
+  size_t from_width;  // the width of the terminal from which the table has it
+  std::string (*text)(const NodeTime& node, double share);
 };
+constexpr size_t kBarColumns = 8;
 constexpr Column kColumns[] = {
-    {"share", nullptr, 7, 1, 100, [](const NodeTime& n, double total_ns) { return n.ns / std::max(total_ns, 1.0); },
-     "%"},
-    {"us", "ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.ns; }},
-    {"fastest us", "least_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.least_ns; }},
-    {"slowest us", "most_ns", 12, 2, 1e-3, [](const NodeTime& n, double) { return n.most_ns; }},
-    {"times", "count", 10, 0, 1, [](const NodeTime& n, double) { return static_cast<double>(n.count); }},
-    {"ns each", nullptr, 12, 0, 1,
-     [](const NodeTime& n, double) { return n.ns / static_cast<double>(std::max<int64_t>(n.count, 1)); }},
+    {"share", 6, 0, [](const NodeTime&, double share) { return percent_text(share); }},
+    {"time", 8, 0, [](const NodeTime& node, double) { return duration_text(node.ns); }},
+    {"fastest", 8, 100, [](const NodeTime& node, double) { return duration_text(node.least_ns); }},
+    {"slowest", 8, 100, [](const NodeTime& node, double) { return duration_text(node.most_ns); }},
+    {"times", 8, 80, [](const NodeTime& node, double) { return fmt::format("{}", node.count); }},
+    {"each", 8, 80,
+     [](const NodeTime& node, double) {
+       return duration_text(node.ns / static_cast<double>(std::max<int64_t>(node.count, 1)));
+     }},
+};
+constexpr size_t kBarsFrom = 80;  // the width of the terminal from which the table has bars
+
+class Table {
+ public:
+  Table(double total_ns, const TextOptions& options)
+      : total_ns_(std::max(total_ns, 1.0)), options_(options), width_(std::max(options.width, kLeastWidth)) {}
+
+  std::string headings() const {
+    std::string text = width_ >= kBarsFrom ? std::string(kBarColumns, ' ') : std::string();
+    for (const Column& column : kColumns) {
+      if (width_ >= column.from_width) text += fmt::format("{:>{}}", column.heading, column.columns);
+    }
+    return text + "  node\n";
+  }
+
+  std::string line(const NodeTime& node) const {
+    const double share = node.ns / total_ns_;
+    std::string text = width_ >= kBarsFrom ? bar(share, kBarColumns, options_.utf8) : std::string();
+    for (const Column& column : kColumns) {
+      if (width_ >= column.from_width) text += fmt::format("{:>{}}", column.text(node, share), column.columns);
+    }
+    return text + "  " + node_text(node, width_ - std::min(width_, columns_of(text) + 2)) + "\n";
+  }
+
+  std::string total() const {
+    const std::string text = width_ >= kBarsFrom ? std::string(kBarColumns, ' ') : std::string();
+    return text + fmt::format("{:>6}{:>8}  a run\n", percent_text(1), duration_text(total_ns_));
+  }
+
+ private:
+  // The node in at most so many columns: its operator, its path and its loop, and how its kernel computes.
+  std::string node_text(const NodeTime& node, size_t columns) const {
+    std::string what = node.is_glue ? "copies, jumps, back edges" : node.op;
+    if (!node.method.empty()) what += " by " + node.method;
+    what = cut_off(what, std::max<size_t>(columns * 2 / 3, 12), options_.utf8);
+    const std::string path = node.is_glue ? node.loop : node.node;
+    const size_t left = columns - std::min(columns, columns_of(what) + 1);
+    if (path.empty() || left < 4) return what;
+    return what + " " + shortened(path, left, options_.utf8);
+  }
+
+  double total_ns_;
+  TextOptions options_;
+  size_t width_;
 };
 
-std::string headings() {
-  std::string text;
-  for (const Column& column : kColumns) text += fmt::format("{:>{}} ", column.heading, column.width);
-  return text + " node\n";
-}
-
-std::string line_of(const NodeTime& node, double total_ns) {
-  std::string text;
-  for (const Column& column : kColumns) {
-    const double number = column.of(node, total_ns) * column.in_table;
-    text += fmt::format("{:>{}} ", fmt::format("{:.{}f}{}", number, column.digits, column.unit), column.width);
-  }
-  text += node.is_glue ? " (copies, jumps and back edges)" : fmt::format(" {} {}", node.op, node.node);
-  if (!node.method.empty()) text += fmt::format(" by {}", node.method);
-  return text + (node.loop.empty() ? "" : "  in " + node.loop) + "\n";
-}
-
-std::string json_of(const NodeTime& node, double total_ns) {
+std::string json_of(const NodeTime& node) {
   JsonObject object;
   object.text("node", node.node)
       .text("op", node.op)
       .text("method", node.method)
       .text("loop", node.loop)
       .boolean("is_glue", node.is_glue);
-  for (const Column& column : kColumns) {
-    if (!column.member) continue;
-    const double number = column.of(node, total_ns);
-    if (column.digits > 0) {
-      object.number(column.member, number);
-    } else {
-      object.integer(column.member, static_cast<int64_t>(number));
-    }
-  }
+  object.number("ns", node.ns).number("least_ns", node.least_ns).number("most_ns", node.most_ns);
+  object.integer("count", node.count);
   return object.str();
 }
 
 }  // namespace
 
-std::string to_text(const Profile& profile) {
+std::string table_text(const ProfileTimes& times, const TextOptions& options) {
+  const Table table(times.total_ns, options);
+  std::string text = head_text(times, options) + "\n" + table.headings();
+  for (const NodeTime& node : times.nodes) text += table.line(node);
+  return text + table.total();
+}
+
+std::string to_text(const Profile& profile, const TextOptions& options) {
   const ProfileTimes times = times_of(profile.runs());
-  std::string text = head_text(times) + "What looking at the clock takes is taken off.\n\n";
-  text += headings();
-  for (const NodeTime& node : times.nodes) text += line_of(node, times.total_ns);
+  const std::string text = table_text(times, options);
   const std::string loops = to_text(iterations_of(*times.shown));
   return loops.empty() ? text : text + "\nloops\n" + loops;
 }
@@ -162,7 +188,7 @@ std::string to_text(const Profile& profile) {
 std::string to_json(const Profile& profile) {
   const ProfileTimes times = times_of(profile.runs());
   std::vector<std::string> items;
-  for (const NodeTime& node : times.nodes) items.push_back(json_of(node, times.total_ns));
+  for (const NodeTime& node : times.nodes) items.push_back(json_of(node));
   return JsonObject()
       .integer("runs", times.runs)
       .number("total_ns", times.total_ns)
