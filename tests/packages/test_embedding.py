@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from commands import call
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = ROOT / "examples" / "embedding"
@@ -31,12 +32,6 @@ POOL = """\
 PRINTED |= {"pool_c": POOL, "pool_cpp": POOL}
 
 
-def call(*command, **options):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
 def build(folder, *options, env=None):
     call("cmake", "-S", PROGRAMS, "-B", folder, *options, env=env)
     call("cmake", "--build", folder, "-j", os.cpu_count(), env=env)
@@ -46,15 +41,6 @@ def build(folder, *options, env=None):
 def check_programs(folder, env=None):
     for name, printed in PRINTED.items():
         assert call(folder / name, MODEL, env=env) == printed, name
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory):
-    release = ROOT / "build" / "release"
-    call("cmake", "--build", release, "--target", "dev_build")  # as ./dev build does
-    folder = tmp_path_factory.mktemp("prefix")
-    call("cmake", "--install", release, "--prefix", folder)
-    return folder
 
 
 def test_the_installed_files_are_listed(prefix):

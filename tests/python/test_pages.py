@@ -37,6 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin"))
 LIB = ROOT / "build" / "lib"
 OWN_TESTS = {
+    "audio-plugin.md": "../packages/test_ladspa_page.py",
     "cluster.md": "../services/test_cluster_page.py",
     "diagnostics.md": "test_diagnostics_page.py",
     "extending.md": "../tools/test_tutorial.py",

@@ -8,7 +8,10 @@ FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTIN
 
 # A page of docs/ that no section names stands at the end of "How to".
 SECTIONS = {
-    "Tutorials": [f"tutorials/{name}" for name in ("audio-streams", "scikit-learn", "decoders", "wrong-number", "cpp")],
+    "Tutorials": [
+        f"tutorials/{name}"
+        for name in ("audio-streams", "audio-plugin", "scikit-learn", "decoders", "wrong-number", "cpp")
+    ],
     "How to": [
         *(
             f"howto/{name}"
