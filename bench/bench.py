@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery] [looking].
+[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery] [looking] [realtime] [jitter].
 
     loops      nanoseconds per iteration of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -26,6 +26,8 @@
     explain    what `explain` estimates loops to take, beside what they take
     looking    planted faults and differences that must be found, models to reduce, what traces cost, and how fast reports open
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
+    realtime   nanoseconds of a sample from C, in blocks of 1, 32 and 256, beside onnxruntime, RTNeural and NAM's core
+    jitter     the latest of a million pushes, page faults and context switches, beside onnxruntime
     stops      how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
@@ -56,6 +58,7 @@ from bench_products8 import bench_products8
 from bench_provider import bench_provider
 from bench_random import bench_random
 from bench_real import bench_real
+from bench_realtime import bench_jitter, bench_realtime
 from bench_recurrent import bench_recurrent
 from bench_rnn import bench_rnn
 from bench_searches import bench_searches
@@ -89,6 +92,8 @@ def main() -> None:
         "provider": bench_provider,
         "engines": bench_engines,
         "gallery": bench_gallery,
+        "realtime": bench_realtime,
+        "jitter": bench_jitter,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))

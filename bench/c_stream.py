@@ -13,25 +13,56 @@ FLOAT = 1  # TensorProto.FLOAT
 
 
 class CStream:
-    """Pushes `chunks` (the same ones again and again), on one thread."""
+    """Pushes `chunks` (the same ones again and again), on one thread. `times`: their time axes, of a stream over time."""
 
-    def __init__(self, model: bytes, pairs: dict[str, str], chunks: dict[str, np.ndarray]) -> None:
+    def __init__(
+        self,
+        model: bytes,
+        pairs: dict[str, str],
+        chunks: dict[str, np.ndarray],
+        times: dict[str, int] | None = None,
+        jit: str = "off",
+    ) -> None:
         self._api = ctypes.CDLL(str(LIBRARY))
         self._held = list(chunks.values())
-        session, stream = self._new_session(model), ctypes.c_void_p()
+        session, stream = self._new_session(model, jit), ctypes.c_void_p()
         options = ctypes.c_void_p()
         self._call("stream_options_create", ctypes.byref(options))
         for before, after in pairs.items():
             self._call("stream_options_pair", options, before.encode(), after.encode())
+        for name, axis in (times or {}).items():
+            self._call("stream_options_time", options, name.encode(), ctypes.c_int64(axis))
         self._call("stream_create", session, options, ctypes.byref(stream))
         self._stream = stream
         self._names = (ctypes.c_char_p * len(chunks))(*(name.encode() for name in chunks))
         self._values = (ctypes.c_void_p * len(chunks))(*(self._borrowed(a).value for a in self._held))
         self._api.treadle_stream_output_count.restype = ctypes.c_size_t
         self._outputs = (ctypes.c_void_p * self._api.treadle_stream_output_count(stream))()
+        for name, axis in (times or {}).items():
+            size = ctypes.c_int64(chunks[name].shape[axis])
+            self._call("stream_warm", stream, ctypes.byref(size), ctypes.c_size_t(1))
 
-    def push(self, calls: int) -> None:
-        repeat = yardsticks.library().push_repeatedly
+    def result(self) -> np.ndarray:
+        """The first output of one push; its sizes are on the caller."""
+        self.push(1)
+        count = self._api.treadle_tensor_count
+        count.restype = ctypes.c_int64
+        data = self._api.treadle_tensor_data
+        data.restype = ctypes.c_void_p
+        value = ctypes.c_void_p(self._outputs[0])
+        found = (ctypes.c_float * count(value)).from_address(data(value))
+        return np.array(found, np.float32)
+
+    def breaks_realtime(self, samples: int) -> str:
+        why = ctypes.c_char_p()
+        keeps = self._api.treadle_stream_is_realtime
+        keeps.restype = ctypes.c_bool
+        return "" if keeps(self._stream, ctypes.c_int64(samples), ctypes.byref(why)) else why.value.decode()
+
+    def push(self, calls: int, times: np.ndarray | None = None) -> np.ndarray:
+        """With `times`, of int64, the nanoseconds of each call are put there. Page faults, and context switches that the
+        thread did not ask for and that it did, are returned; they are counted with `times` alone."""
+        repeat, counted = yardsticks.library().push_repeatedly, np.zeros(3, np.int64)
         repeat.restype = ctypes.c_void_p
         count = ctypes.c_int64(len(self._held))
         status = repeat(
@@ -42,13 +73,16 @@ class CStream:
             self._values,
             count,
             self._outputs,
+            ctypes.c_void_p(None if times is None else times.ctypes.data),
+            ctypes.c_void_p(counted.ctypes.data),
         )
         self._check(status)
+        return counted
 
-    def _new_session(self, model: bytes) -> ctypes.c_void_p:
+    def _new_session(self, model: bytes, jit: str) -> ctypes.c_void_p:
         options, session = ctypes.c_void_p(), ctypes.c_void_p()
         self._call("options_create", ctypes.byref(options))
-        for key, value in (("threads", "1"), ("jit", "off")):
+        for key, value in (("threads", "1"), ("jit", jit)):
             self._call("options_set", options, key.encode(), value.encode())
         size = ctypes.c_size_t(len(model))
         self._call("session_from_bytes", model, size, None, options, ctypes.byref(session))

@@ -98,3 +98,53 @@ class TableSession:
             return
         text = ctypes.CFUNCTYPE(ctypes.c_char_p)(self._entry("GetErrorMessage").value)
         raise RuntimeError(text(ctypes.c_void_p(status)).decode())
+
+
+class SteppingSession(TableSession):
+    """Runs a model on the same inputs again and again; `states`, sizes by the names of inputs, go from run to run, to
+    which the model gives them back under the same names with `_out` behind them. The results stay in place."""
+
+    def __init__(
+        self, library: pathlib.Path, model: bytes, feeds: dict[str, np.ndarray], states: dict[str, tuple[int, ...]]
+    ) -> None:
+        zeros = {name: np.zeros(sizes, np.float32) for name, sizes in states.items()}
+        super().__init__(library, model, {**feeds, **zeros})
+        outputs = onnx.load_from_string(model).graph.output
+        sizes = [[d.dim_value for d in output.type.tensor_type.shape.dim] for output in outputs]
+        fed = self._inputs[: len(feeds)]
+        own = [name for name in (output.name for output in outputs) if name.removesuffix("_out") not in states]
+        self.results = {name: np.zeros(sizes[k], np.float32) for k, name in enumerate(o.name for o in outputs)}
+        others = {name: np.zeros(dims, np.float32) for name, dims in states.items()}
+        self._held += [*self.results.values(), *others.values()]
+        first = dict(zip(states, self._inputs[len(feeds) :], strict=True))
+        second = {name: self._tensor(others[name]).value for name in states}
+        given = {name: self._tensor(self.results[name]).value for name in own}
+
+        def outputs_of(after: dict[str, int]) -> list[int]:
+            return [given[o.name] if o.name in given else after[o.name.removesuffix("_out")] for o in outputs]
+
+        inputs = [*fed, *first.values(), *fed, *second.values()]
+        self._both_inputs = (ctypes.c_void_p * len(inputs))(*inputs)
+        places = [*outputs_of(second), *outputs_of(first)]
+        self._both_outputs = (ctypes.c_void_p * len(places))(*places)
+
+    def step(self, calls: int = 1, times: np.ndarray | None = None) -> np.ndarray:
+        """As CStream.push."""
+        repeat, counted = yardsticks.library().run_in_turns, np.zeros(3, np.int64)
+        repeat.restype = ctypes.c_void_p
+        self._check(
+            repeat(
+                ctypes.c_int64(calls),
+                self._entry("Run"),
+                self._session,
+                self._input_names,
+                self._both_inputs,
+                ctypes.c_int64(len(self._input_names)),
+                self._output_names,
+                self._both_outputs,
+                ctypes.c_int64(len(self._output_names)),
+                ctypes.c_void_p(None if times is None else times.ctypes.data),
+                ctypes.c_void_p(counted.ctypes.data),
+            )
+        )
+        return counted
