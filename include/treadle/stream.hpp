@@ -83,6 +83,27 @@ class Stream {
                                           arrays.values.data(), arrays.names.size(), handles.data(), nullptr));
     for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
   }
+  // Binds the arguments of a push for step(), and returns its results, which steps write in place. The stream keeps the
+  // values until unbind(): a caller writes samples into the memory that they share with `feeds`. `results`: memory for
+  // results, in order; there is new memory for those that are missing. `options` has to live as long. A copy of the
+  // stream is not bound.
+  const std::vector<Value>& bind(Feeds feeds, std::vector<Value> results = {}, const RunOptions* options = nullptr) {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<treadle_value*> handles(treadle_stream_output_count(get()), nullptr);
+    for (size_t i = 0; i < handles.size() && i < results.size(); ++i) handles[i] = results[i].get();
+    detail::check_run(treadle_stream_bind(get(), options ? options->get() : nullptr, arrays.names.data(),
+                                          arrays.values.data(), arrays.names.size(), handles.data()));
+    for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
+    bound_ = std::move(feeds);
+    return results_ = std::move(results);
+  }
+  // A push with the bound arguments, in hardly more time than its arithmetic takes.
+  void step() { detail::check_run(treadle_stream_step(get())); }
+  void unbind() {
+    check(treadle_stream_unbind(get()));
+    bound_.clear();
+    results_.clear();
+  }
   // Plans and compiles for pushes of these numbers of samples, so that the pushes do not. Empty: for pushes of one hop.
   void warm(const std::vector<int64_t>& sizes = {}) { check(treadle_stream_warm(get(), sizes.data(), sizes.size())); }
   // Why pushes of so many samples (0: one hop) may not keep real time; empty if they do.
@@ -136,6 +157,8 @@ class Stream {
   }
   friend class Pool;
   explicit Stream(treadle_stream* handle) : handle_(handle) {}
+  Feeds bound_;                 // of bind()
+  std::vector<Value> results_;  // of bind()
   detail::Handle<treadle_stream, treadle_stream_free> handle_;
 };
 

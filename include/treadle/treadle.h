@@ -527,6 +527,24 @@ TREADLE_API bool treadle_stream_is_realtime(const treadle_stream* stream, int64_
 TREADLE_API treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                                 const char* const* names, const treadle_value* const* values,
                                                 size_t count, treadle_value** outputs, size_t* hops);
+/* Binds the arguments of treadle_stream_push for treadle_stream_step: steps push what the inputs hold at that time, and
+ * write results into the handles of `outputs`. Handles have to live, in place, until treadle_stream_unbind, another
+ * binding or the end of the stream, and so have `options` (may be NULL). `outputs`: NULL gets a new handle, which is
+ * the caller's. A handle without a tensor of the type and sizes that a push has once the stream has settled gets one,
+ * and its memory stays from step to step. No output may have memory of an input. What the inputs hold is pushed to a
+ * copy of the stream meanwhile, which plans and compiles what steps need. A fork is not bound. Errors: as of a push;
+ * then what was bound before stays bound. */
+TREADLE_API treadle_status* treadle_stream_bind(treadle_stream* stream, const treadle_run_options* options,
+                                                const char* const* names, const treadle_value* const* values,
+                                                size_t count, treadle_value** outputs);
+/* A push with the bound arguments, with the same results to the last bit and the same promise of real time, in the time
+ * that its arithmetic takes and some 0.1 us. A step is an ordinary push in every way where the stream or a handle is
+ * not as a step leaves it: the first one after a push of another size, a reset or a load, or while the stream begins;
+ * and always where sizes depend on data, where inputs decide them or a branch, or where the samples of a step are no
+ * whole number of hops. The text of the stream says which. Steps do not look whether the model's files have changed.
+ * Errors: as of a push; TREADLE_INVALID_ARGUMENT if nothing is bound. */
+TREADLE_API treadle_status* treadle_stream_step(treadle_stream* stream);
+TREADLE_API treadle_status* treadle_stream_unbind(treadle_stream* stream);
 /* Pads waiting samples with zeros to a whole hop and runs it. Without a hop, returns the frames at the end of the
  * signal; the stream can then only be reset. `names`: inputs that are neither cut, bound nor states. */
 TREADLE_API treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,

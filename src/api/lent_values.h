@@ -44,15 +44,13 @@ class LentHandles {
   // Fills the list of places.
   Status lend() {
     TREADLE_TRY(take_fed());
-    scratch_.places.reserve(outputs_.size());
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (!outputs_[i]) {
-        made_.push_back(i);
-        outputs_[i] = new treadle_value;
-      }
-      scratch_.places.push_back(&outputs_[i]->value);
-    }
-    return {};
+    return list_places();
+  }
+  // The same for places that stay the caller's for later calls. Errors: one of them is a feed.
+  Status lend_apart() {
+    TREADLE_TRY(take_fed());
+    if (!taken_.empty()) return error(Code::kInvalidArgument, "a handle is both an input and an output");
+    return list_places();
   }
   // Called after a successful run. Otherwise new handles are freed, and the contents of feeds go back to their handles.
   void keep() {
@@ -64,6 +62,18 @@ class LentHandles {
   }
 
  private:
+  Status list_places() {
+    scratch_.places.reserve(outputs_.size());
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!outputs_[i]) {
+        made_.push_back(i);
+        outputs_[i] = new treadle_value;
+      }
+      scratch_.places.push_back(&outputs_[i]->value);
+    }
+    return {};
+  }
+
   // A result must neither overwrite what the run reads, nor another result.
   Status take_fed() {
     for (size_t i = 0; i < outputs_.size(); ++i) {

@@ -145,6 +145,34 @@ treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_op
   return push_with(&Stream::push_into, stream, options, names, values, count, outputs, hops);
 }
 
+treadle_status* treadle_stream_bind(treadle_stream* stream, const treadle_run_options* options,
+                                    const char* const* names, const treadle_value* const* values, size_t count,
+                                    treadle_value** outputs) {
+  return with_lock("stream", stream, &treadle_stream::stream, [&](Stream& bound) -> Status {
+    const size_t results = bound.output_names().size();
+    TREADLE_TRY(need({{"outputs", outputs || results == 0}}));
+    ThreadScratch<CallScratch> scratch;
+    TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
+    LentHandles lent(outputs, results, *scratch);
+    TREADLE_TRY(lent.lend_apart());
+    TREADLE_TRY(bound.bind(scratch->feeds, scratch->places, run_options(options)));
+    lent.keep();
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_step(treadle_stream* stream) {
+  return with_lock("stream", stream, &treadle_stream::stream,
+                   [](Stream& stepped) { return std::move(stepped.step()).status(); });
+}
+
+treadle_status* treadle_stream_unbind(treadle_stream* stream) {
+  return with_lock("stream", stream, &treadle_stream::stream, [](Stream& bound) -> Status {
+    bound.unbind();
+    return {};
+  });
+}
+
 treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,
                                      const char* const* names, const treadle_value* const* values, size_t count,
                                      treadle_value** outputs, size_t* hops) {

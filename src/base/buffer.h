@@ -77,6 +77,7 @@ class BufferRef {
     std::swap(buffer_, other.buffer_);
     return *this;
   }
+  friend void swap(BufferRef& a, BufferRef& b) noexcept { std::swap(a.buffer_, b.buffer_); }
   ~BufferRef() { release(); }
 
   // Uninitialised memory, aligned to 64 bytes. Null if there is none.

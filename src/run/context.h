@@ -24,6 +24,26 @@ class Context {
   // the time of the run began, if before this call.
   Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options,
              Limits::Clock::time_point since = {});
+
+  // Runs whose memory is bound: each takes inputs and gives outputs where the one before did, unless it is given other
+  // memory, and nothing is checked. Only for a program that can_bind(), and for a context that makes no other runs.
+  // bind() comes first, then read_from() for every input and write_to() for every output, with memory of the planned
+  // types and sizes. Outputs and inputs must not overlap.
+  Status bind(const RunOptions& options);
+  void read_from(size_t input, const void* from) {
+    const uint32_t slot = program_->inputs[input].slot;
+    if (slot != plan::kNoSlot) frame_.point_first(slot, const_cast<void*>(from));
+  }
+  void write_to(size_t output, void* to) {
+    const plan::Output& place = program_->outputs[output];
+    if (place.direct) {
+      frame_.point_first(place.slot, to);
+    } else {
+      copied_[copied_at_[output]].to = to;
+    }
+  }
+  Status run_bound();
+
   int64_t allocations() const { return memory_.allocations(); }
   // Whether the last run met sizes that its plan is not made for. The caller then has to run the model in another way.
   bool misplanned() const { return loops_.misplanned(); }
@@ -57,6 +77,9 @@ class Context {
   Status leave_loop(const plan::Instruction*& in);
   template <Told kTold>
   Status offer_pipeline(const plan::Instruction*& in);
+  // bound.cc
+  Status begin_bound_run();
+
   const plan::Instruction* target_of(const plan::Instruction& in) const { return program_->code.data() + in.target; }
 
   std::shared_ptr<const plan::Program> program_;
@@ -72,6 +95,21 @@ class Context {
   Profile* profile_ = nullptr;      // of the current run; null: none
   Observer* observer_ = nullptr;    // of the current run; null: none
   Iterations* iterations_ = nullptr;  // of the current run; null: not wanted
+
+  // Of bound runs.
+  struct CopiedOutput {  // the program does not write it into the memory that the run returns
+    uint32_t slot;
+    size_t bytes;
+    void* to;
+  };
+  RunOptions bound_options_;
+  bool is_plain_ = false;     // bound_options_.is_plain()
+  bool moves_slots_ = false;  // a run changes addresses of slots
+  std::vector<CopiedOutput> copied_;
+  std::vector<uint32_t> copied_at_;  // by output: its index in copied_
 };
+
+// Whether runs of the program can be bound: all of its values have planned sizes.
+bool can_bind(const plan::Program& program);
 
 }  // namespace treadle::run

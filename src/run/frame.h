@@ -49,6 +49,8 @@ class Frame {
   void** slots() { return slots_.data(); }
   void* address(uint32_t s) const { return slots_[s]; }
   void point(uint32_t s, void* to) { slots_[s] = to; }
+  // The same for this run and all later ones.
+  void point_first(uint32_t s, void* to) { first_slots_[s] = slots_[s] = to; }
   void copy(const plan::Copy& of) { copy_bytes(slots_[of.to], slots_[of.from], of.bytes); }
   // Points a slot at the row that an index tensor names. Returns 0 or a KernelError.
   [[gnu::always_inline]] uint32_t point_at_row(const plan::Row& row) {

@@ -44,6 +44,11 @@ struct RunOptions : WorkLimits {
   void (*long_work)(void* context) = nullptr;
   void* long_work_context = nullptr;
 
+  // Whether nothing bounds, stops or watches the run.
+  bool is_plain() const {
+    return !cancel && !interrupted && time_limit_s <= 0 && memory_limit == 0 && iteration_limit <= 0 && !profile &&
+           !observer && !iterations && !progress;
+  }
   void begin_long_work() const {
     if (long_work) long_work(long_work_context);
   }

@@ -24,6 +24,12 @@ class Polls {
 
   // Begins a run on the calling thread. `since`: when its time began, if before this call.
   void begin(const RunOptions& options, Limits::Clock::time_point since);
+  // Begins another run with the options of the last one, which had neither limits nor listeners.
+  void begin_again() {
+    budget_ = {};
+    uncounted_ns_ = 0;
+    teams_.begin_run();
+  }
 
   // Looks at limits, the cancel flag, signals and the clock.
   Status poll();

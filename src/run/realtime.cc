@@ -7,8 +7,6 @@
 
 namespace treadle::run {
 
-namespace {
-
 using plan::OpCode;
 using plan::Storage;
 
@@ -34,6 +32,8 @@ std::string asks_for_memory(const plan::Program& program) {
   }
   return {};
 }
+
+namespace {
 
 // A loop that is not compiled yet may be while a run waits for its turn in the queue of loops to compile.
 std::string may_compile(const plan::Program& program, const NativeLoops& native) {

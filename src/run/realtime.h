@@ -14,4 +14,7 @@ class NativeLoops;
 // `native`: null without native code.
 std::string breaks_realtime(const plan::Program& program, const NativeLoops* native);
 
+// The first node whose memory is known only in the run, and why; empty if all memory is planned.
+std::string asks_for_memory(const plan::Program& program);
+
 }  // namespace treadle::run

@@ -62,6 +62,14 @@ Plan::~Plan() {
   for (auto& place : idle_) delete place.load(std::memory_order_acquire);
 }
 
+bool Plan::serves_any_contents(std::span<const uint8_t> varies) const {
+  for (size_t i = 0; i < varies.size(); ++i) {
+    const InputSignature& input = signature_.inputs[i];
+    if (varies[i] && (input.contents_fixed || input.constant)) return false;
+  }
+  return true;
+}
+
 std::unique_ptr<run::Context> Plan::take_context() const {
   for (auto& place : idle_) {
     if (!place.load(std::memory_order_relaxed)) continue;
@@ -69,7 +77,7 @@ std::unique_ptr<run::Context> Plan::take_context() const {
       return std::unique_ptr<run::Context>(context);
     }
   }
-  return std::make_unique<run::Context>(planned_.program, planned_.native, native_iteration_);
+  return new_context();
 }
 
 void Plan::give_back(std::unique_ptr<run::Context> context) const {

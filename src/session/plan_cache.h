@@ -59,6 +59,13 @@ class Plan {
   // The plan that was made before this one.
   const Plan* next() const { return next_; }
 
+  // Whether the plan serves values of these types and sizes whatever they hold, of inputs for which `varies`; parallel
+  // to the inputs.
+  bool serves_any_contents(std::span<const uint8_t> varies) const;
+  // A context of the caller's own.
+  std::unique_ptr<run::Context> new_context() const {
+    return std::make_unique<run::Context>(planned_.program, planned_.native, native_iteration_);
+  }
   // A context that no run is using.
   std::unique_ptr<run::Context> take_context() const;
   void give_back(std::unique_ptr<run::Context> context) const;

@@ -14,6 +14,7 @@
 #include "op/print.h"
 #include "run/realtime.h"
 #include "session/absent_inputs.h"
+#include "session/bound_run.h"
 #include "session/graph_dump.h"
 #include "session/loaded.h"
 #include "session/plan_cache.h"
@@ -44,7 +45,7 @@ struct RunScratch {
 struct Session::Impl {
   session::Loaded loaded;
   std::unique_ptr<session::PlanCache> plans;  // null until the model is loaded
-  std::atomic<int64_t> run_count{0}, last_allocations{0}, last_peak{0};
+  session::RunCounts counts;
   // Sessions of the model without some inputs, by Given::absent, for runs with None for these inputs.
   std::mutex without_inputs_mutex;
   std::map<std::vector<bool>, std::shared_ptr<const Session>> without_inputs;
@@ -90,8 +91,8 @@ Status Session::Impl::run_plan(const Plan* plan, Values values, std::span<AnyVal
   if (!plan->is_brief()) run.begin_long_work();
   auto context = plan->take_context();
   Status status = context->run(values, places, run, since);
-  last_allocations.store(context->allocations(), std::memory_order_relaxed);
-  last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
+  counts.last_allocations.store(context->allocations(), std::memory_order_relaxed);
+  counts.last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
   const bool misplanned = context->misplanned();
   plan->give_back(std::move(context));
   if (misplanned) run.begin_long_work();
@@ -237,7 +238,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
     if (output(i) >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", output(i), count);
     if (!places[output(i)]) places[output(i)] = results[i];
   }
-  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  impl_->counts.runs.fetch_add(1, std::memory_order_relaxed);
   TREADLE_TRY(impl_->loaded.files.checked(impl_->run(values, places, options)));
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // requested twice
@@ -253,7 +254,7 @@ Status Session::run_without(const std::vector<bool>& absent, std::span<const Fee
   for (const Feed& feed : feeds) {
     if (!feed.value->is_none()) given.push_back(feed);
   }
-  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  impl_->counts.runs.fetch_add(1, std::memory_order_relaxed);
   return session->run(given, outputs, results, options);
 }
 
@@ -267,7 +268,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
 
 Status Session::run(RepeatedRun& run, const RunOptions& options) const {
   const session::Inputs& inputs = impl_->loaded.inputs;
-  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  impl_->counts.runs.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < run.inputs.size(); ++i) {
     if (!run.inputs[i]) run.inputs[i] = &inputs.default_of(i);
   }
@@ -282,6 +283,13 @@ Status Session::run(RepeatedRun& run, const RunOptions& options) const {
   return impl_->loaded.files.checked(impl_->run_plan(run.plan, run.inputs, run.outputs, options, since));
 }
 
+Result<std::unique_ptr<session::BoundRun>> Session::bind(const RepeatedRun& run, std::span<const uint8_t> varies,
+                                                         const RunOptions& options, std::string& why) const {
+  why = session::BoundRun::refusal(run.plan, varies);
+  if (!why.empty()) return std::unique_ptr<session::BoundRun>();
+  return session::BoundRun::make(*run.plan, impl_->loaded, impl_->counts, options);
+}
+
 SessionCounters Session::counters() const {
   int64_t compilations = 0, cache_loads = 0;
   for (const Plan* plan = impl_->plans->newest(); plan; plan = plan->next()) {
@@ -290,9 +298,9 @@ SessionCounters Session::counters() const {
     cache_loads += plan->planned().native->cache_loads();
   }
   return {impl_->plans->size(),
-          impl_->run_count.load(),
-          impl_->last_allocations.load(),
-          impl_->last_peak.load(),
+          impl_->counts.runs.load(),
+          impl_->counts.last_allocations.load(),
+          impl_->counts.last_peak.load(),
           compilations,
           cache_loads};
 }

@@ -18,6 +18,7 @@ namespace run {
 class NativeCache;
 }
 namespace session {
+class BoundRun;
 class ModelValues;
 class Plan;
 struct Fingerprint;
@@ -79,6 +80,12 @@ class Session {
              const RunOptions& options = {}) const;
 
   Status run(RepeatedRun& run, const RunOptions& options) const;
+
+  // Binds the arguments of a run that has been made with these inputs (session/bound_run.h). `varies`: parallel to its
+  // inputs, whether later runs may find other contents there. Null, with the reason in `why`: such runs cannot be
+  // bound. Errors: kLimit.
+  Result<std::unique_ptr<session::BoundRun>> bind(const RepeatedRun& run, std::span<const uint8_t> varies,
+                                                  const RunOptions& options, std::string& why) const;
 
   SessionCounters counters() const;
   // Blocks until the compile queue is empty.

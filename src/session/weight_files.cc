@@ -46,4 +46,9 @@ Status WeightFiles::checked(Status status) const {
   return status;
 }
 
+Status WeightFiles::checked_memory(Status status) const {
+  for (const auto& file : files_) TREADLE_TRY(file->complete());
+  return status;
+}
+
 }  // namespace treadle::session

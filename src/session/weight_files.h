@@ -15,9 +15,12 @@ class WeightFiles {
   // The mapped files with constants of `graph`.
   explicit WeightFiles(const ir::Graph& graph);
 
+  bool is_empty() const { return files_.empty(); }
   // `status`. But if one of the files has been written to or has become shorter, an error that says so: then neither
   // results nor other errors can be trusted.
   Status checked(Status status) const;
+  // The same without asking the system: only whether memory of a file was found missing.
+  Status checked_memory(Status status) const;
 
  private:
   void add(const Tensor& tensor);

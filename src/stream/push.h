@@ -8,6 +8,7 @@
 // begins without them.
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "stream/gathered.h"
 
 namespace treadle {
+
+class BoundPush;
 
 // The runs of a push.
 struct Block {
@@ -60,6 +63,12 @@ class Push {
   void commit(Carried& carried, std::span<AnyValue* const> places);
 
   const Block& block() const { return block_; }
+  // The runs of the last push: whether all of their values are tensors, passed by position; and the positions among
+  // their inputs of inputs of the layout, and of found states.
+  bool by_position() const { return by_position_; }
+  const RepeatedRun& repeated() const { return repeated_; }
+  size_t input_at(size_t k) const { return at_[k]; }
+  size_t found_at(size_t i) const { return found_at_[i]; }
   // All available samples of a timed input, with its context.
   const Tensor& samples(size_t timed) const { return samples_[timed]->tensor(); }
   // A state as the first run takes it.
@@ -68,6 +77,11 @@ class Push {
   std::string breaks_realtime() const;  // realtime.cc
   // Samples that the caller gave to the last push that ran; -1: none has.
   int64_t samples_pushed() const { return samples_pushed_; }
+  // The bound push of the stream; null: nothing is bound.
+  // Samples that the caller gave to the last push.
+  int64_t samples_given() const { return samples_given_; }
+  const std::shared_ptr<BoundPush>& bound() const { return bound_; }
+  void set_bound(std::shared_ptr<BoundPush> bound) { bound_ = std::move(bound); }
 
  private:
   void prepare(const StreamLayout& layout);
@@ -98,6 +112,7 @@ class Push {
   std::vector<const AnyValue*> fed_;                          // parallel to StreamLayout::inputs; null: no value
   std::vector<const AnyValue*> samples_;                      // per timed input; empty: no sample yet
   int64_t available_ = 0;                                     // samples after the context
+  int64_t samples_given_ = 0;                                 // by the last push
   int64_t samples_pushed_ = -1;                               // by the last push that ran
   std::vector<AnyValue> padding_, joined_, windows_, tails_;  // per timed input
   bool new_tails_ = false;                                    // tails_ has new contents
@@ -109,6 +124,8 @@ class Push {
   std::vector<AnyValue> last_values_;
   std::vector<AnyValue> kept_;  // per output: a result for the other parity of hops
   bool odd_ = true;             // the last push completed an odd number of hops
+
+  std::shared_ptr<BoundPush> bound_;
 
   const Session* session_ = nullptr;  // the session for which the following members were made
   RepeatedRun repeated_;

@@ -107,7 +107,8 @@ Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::spa
   TREADLE_TRY(run(options));
   TREADLE_TRY(give(places));
   lent.stays = true;
-  if (block_.session && !last) samples_pushed_ = available_ - carried.pending;
+  samples_given_ = available_ - carried.pending;
+  if (block_.session && !last) samples_pushed_ = samples_given_;
   commit(carried, places);
   commit_states(carried);
   return block_.count;

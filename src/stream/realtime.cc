@@ -25,12 +25,17 @@ Result<std::string> Stream::breaks_realtime(int64_t samples) const {
 }
 
 std::string Stream::realtime_text() const {
-  if (push_.samples_pushed() < 0) return {};
+  std::string text;
+  if (push_.bound()) {
+    const std::string_view why = why_unbound();
+    text = why.empty() ? "  steps are bound\n" : fmt::format("  steps are ordinary pushes: {}\n", why);
+  }
+  if (push_.samples_pushed() < 0) return text;
   const std::string why = push_.breaks_realtime();
   const std::string pushes =
       layout_->timed.empty() ? "pushes" : fmt::format("pushes of {} samples", push_.samples_pushed());
-  return why.empty() ? fmt::format("  {} keep real time: no memory, no lock, no system call\n", pushes)
-                     : fmt::format("  {} may not keep real time: {}\n", pushes, why);
+  return text + (why.empty() ? fmt::format("  {} keep real time: no memory, no lock, no system call\n", pushes)
+                             : fmt::format("  {} may not keep real time: {}\n", pushes, why));
 }
 
 }  // namespace treadle

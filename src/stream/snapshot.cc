@@ -193,6 +193,7 @@ Status Stream::load(std::string_view snapshot, bool other_weights) {
   loaded.carried_.ended = ended != 0;
   TREADLE_TRY(loaded.load_found(reader));
   TREADLE_TRY(reader.end());
+  loaded.push_.set_bound(push_.bound());
   *this = std::move(loaded);
   return {};
 }

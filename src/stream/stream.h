@@ -70,6 +70,18 @@ class Stream {
                            const RunOptions& options = {});
   Result<size_t> flush_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
                             const RunOptions& options = {});
+
+  // Binds the arguments of a push, for step() (stream/bound_push.h). Feeds and outputs have to stay valid until
+  // unbind() or the end of the stream; no output may be fed. Pushes what the inputs hold to a copy of the stream, so
+  // that steps need not plan. A copy of the stream is not bound. Errors: as of a push; then what was bound before stays
+  // bound.
+  Status bind(std::span<const Feed> feeds, std::span<AnyValue* const> outputs, const RunOptions& options = {});
+  void unbind();
+  // A push with the bound arguments, to the last bit, as push_into(). Errors: kInvalidArgument if nothing is bound.
+  Result<size_t> step();
+  // Why steps cost as much as pushes; empty if they do not, or if nothing is bound.
+  std::string_view why_unbound() const;
+
   // Plans pushes of these numbers of samples (default: one hop), and compiles their loops, so that no push has to.
   // Inputs that are given with each push are assumed to be zeros.
   Status warm(std::span<const int64_t> sizes = {}) const;

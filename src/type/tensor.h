@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/status.h"
@@ -80,6 +81,12 @@ class Tensor {
   }
   // Whether this is the only reference to the memory, and it may be written.
   bool exclusive() const { return buffer_ && buffer_->unique() && buffer_->writable(); }
+
+  // Exchanges the memory of two tensors of one type and the same sizes.
+  void exchange_memory(Tensor& other) {
+    std::swap(data_, other.data_);
+    swap(buffer_, other.buffer_);
+  }
 
   // The elements of an integer or bool tensor of any width, as int64. For axes, shapes, counts.
   InlineVector<int64_t, 8> to_int64s() const;

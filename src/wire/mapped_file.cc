@@ -361,13 +361,16 @@ Status MappedFile::copy(std::string_view part, void* to) const {
   return {};
 }
 
+Status MappedFile::complete() const {
+  if (!mapping_ || !watched_.has_holes()) return {};
+  return error(Code::kInvalidFile,
+               "\"{}\" has become shorter than the {} bytes that it had when it was opened, or cannot be read", path_,
+               bytes_.size());
+}
+
 Status MappedFile::unchanged() const {
   if (!mapping_) return {};
-  if (watched_.has_holes()) {
-    return error(Code::kInvalidFile,
-                 "\"{}\" has become shorter than the {} bytes that it had when it was opened, or cannot be read", path_,
-                 bytes_.size());
-  }
+  TREADLE_TRY(complete());
   struct stat now{};
   if (::fstat(descriptor_, &now) != 0) return {};
   // A program that closes all descriptors closes this one too. The number may belong to another file by now.

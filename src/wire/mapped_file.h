@@ -52,6 +52,8 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
   // Errors: kInvalidFile if a mapped file has changed since it was opened, by its size and the time of its last change,
   // or could not be read.
   Status unchanged() const;
+  // The part of unchanged() that asks the system nothing: whether bytes that were read were there.
+  Status complete() const;
   // The mapped file whose bytes contain `address`; null if there is none.
   static std::shared_ptr<const MappedFile> around(const void* address);
   const std::string& path() const { return path_; }  // as given; empty for bytes in memory

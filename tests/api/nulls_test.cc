@@ -180,7 +180,8 @@ struct Handles {
   treadle_session* session = nullptr;
   treadle_session* stateful = nullptr;  // its stream has the state `h`
   treadle_stream* stream = nullptr;
-  treadle_pool* pool = nullptr;  // it has stream 7
+  treadle_value* stepped = nullptr;  // what steps of the stream give
+  treadle_pool* pool = nullptr;      // it has stream 7
   treadle_profile* profile = nullptr;
   treadle_trace_options* trace_options = made<treadle_trace_options>(treadle_trace_options_create);
   treadle_trace* trace = nullptr;
@@ -218,6 +219,7 @@ Handles::Handles() {
   treadle_value* output = nullptr;
   check(treadle_pool_push(pool, nullptr, &id, 1, &name, 1, &tensor, &output));
   treadle_value_free(output);
+  check(treadle_stream_bind(stream, nullptr, &name, &tensor, 1, &stepped));
   profile = made<treadle_profile>(treadle_session_profile, session, nullptr, &name, &tensor, size_t{1}, size_t{1});
   trace = made<treadle_trace>(treadle_session_trace, session, nullptr, nullptr, &name, &tensor, size_t{1}, nullptr);
   report = made<treadle_report>(treadle_model_check, nullptr, model.data(), model.size(), TREADLE_CHECK_FULL);
@@ -234,7 +236,9 @@ Handles::Handles() {
 }
 
 Handles::~Handles() {
-  for (treadle_value* value : {tensor, texts, keys, numbers, sequence, optional, map}) treadle_value_free(value);
+  for (treadle_value* value : {tensor, texts, keys, numbers, sequence, optional, map, stepped}) {
+    treadle_value_free(value);
+  }
   treadle_operator_free(op);
   treadle_status_free(status);
   treadle_report_free(report);

@@ -141,6 +141,11 @@ class Pushing {
     const char* name = "x";
     return treadle_stream_push(stream_, nullptr, &name, &chunk_, 1, outputs_.data(), nullptr);
   }
+  void bind() {
+    const char* name = "x";
+    expect_ok(treadle_stream_bind(stream_, nullptr, &name, &chunk_, 1, outputs_.data()));
+  }
+  treadle_status* step() { return treadle_stream_step(stream_); }
   treadle_session* session() const { return session_; }
   treadle_stream* stream() const { return stream_; }
   int64_t samples() const { return samples_; }  // of a push; 0: its chunk has none
@@ -205,6 +210,21 @@ TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
   }
 }
 
+TEST_P(StreamCost, AStepTakesNoMemoryAndNoLock) {
+  for (const char* jit : {"off", "always"}) {
+    Pushing pushing(settings()[GetParam()], jit);
+    pushing.bind();
+    for (int i = 0; i < 12; ++i) expect_ok(pushing.step());  // begins the stream, and makes outputs of all sizes
+    treadle_status* failure = nullptr;
+    const CallCost cost = cost_of([&] {
+      for (int i = 0; i < 200 && !failure; ++i) failure = pushing.step();
+    });
+    expect_ok(failure);
+    EXPECT_EQ(cost.allocations, 0) << jit;
+    EXPECT_EQ(cost.locks, 0) << jit;
+  }
+}
+
 TEST_P(StreamCost, OutputsWrittenInPlaceEqualFreshOnes) {
   Pushing in_place(settings()[GetParam()]), fresh(settings()[GetParam()]);
   for (int i = 0; i < 20; ++i) {
@@ -260,9 +280,12 @@ TEST_P(StreamCost, APushMakesNoSystemCall) {
   }
   Pushing pushing(settings()[GetParam()], "always");
   for (int i = 0; i < 12; ++i) expect_ok(pushing.push());
+  pushing.bind();
+  for (int i = 0; i < 12; ++i) expect_ok(pushing.step());
   close_the_system();
   for (int i = 0; i < 200; ++i) {
     if (pushing.push()) syscall(SYS_exit, 1);
+    if (pushing.step()) syscall(SYS_exit, 2);
   }
   syscall(SYS_exit, 0);
 }

@@ -4,9 +4,9 @@
 //   treadle_realtime_tests FOLDER...
 //
 // Each folder below with model.onnx and test_data_set_0 is a case. It is run with outputs handed in; and each axis of
-// its inputs along which the model can be streamed is pushed, as are models that are streamed step by step. The program
-// prints what failed, how many runs and pushes may not keep real time by their own word, and a summary. One process a
-// case, so that none ends the others.
+// its inputs along which the model can be streamed is pushed, and then stepped with bound arguments, as are models that
+// are streamed step by step. The program prints what failed, how many runs and pushes may not keep real time by their
+// own word, and a summary. One process a case, so that none ends the others.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -143,7 +143,13 @@ class Case {
     if (!time.empty()) stream->warm({kChunk});
     call.repeat(kBefore, push);
     say(stream->breaks_realtime(kChunk));
-    return call.watch(push);
+    call.watch(push);
+    const auto step = [&](auto, auto, size_t, auto) { return treadle_stream_step(stream->get()); };
+    call.repeat(1, [&](auto names, auto values, size_t count, auto outputs) {
+      return treadle_stream_bind(stream->get(), nullptr, names, values, count, outputs);
+    });
+    call.repeat(kBefore, step);
+    return call.watch(step);
   }
 
  private:
