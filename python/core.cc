@@ -207,6 +207,7 @@ void define_module(PyObject* module) {
   define_value(module);
   define_session(module);
   define_trace(module);
+  define_bound(module);
   define_stream(module);
   py::define_functions(
       module,

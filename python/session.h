@@ -150,12 +150,15 @@ class Session {
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.
   void collect(PyObject* feed, Feeds& feeds, bool allow_missing) const;
   Owned<treadle_value> input_value(const char* name, PyObject* object) const;
+  const treadle_type* input_type(const char* name) const { return find_input(name).type; }
   struct Input {
     py::Object key;  // interned, so that it mostly is the same object as the key in the dict
     const char* name;
     const treadle_type* type;
     bool required;
   };
+  // `names` may be None: all outputs.
+  std::vector<const char*> output_names(PyObject* names) const;
   // The input whose name is the same object as `key`; null: none.
   const Input* interned_input(PyObject* key) const;
   void add(const Input& input, PyObject* object, Feeds& feeds) const;
@@ -166,7 +169,6 @@ class Session {
   // Throw InvalidArgument for an unknown name.
   const Input& find_input(PyObject* key) const;
   const Input& find_input(const char* name) const;
-  std::vector<const char*> output_names(PyObject* names) const;
   [[noreturn]] void unknown_input(const char* name) const;
   [[noreturn]] void missing_inputs(PyObject* feed) const;
 
@@ -181,6 +183,53 @@ class Session {
   py::Object recorder_;
   int64_t recording_since_ns_ = 0;  // of the steady clock
   mutable KeptHandles results_;     // for runs with all outputs
+};
+
+// Arrays whose memory the engine reads and writes in place, in calls to come.
+class BoundArrays {
+ public:
+  // `feed`: a dict from inputs to arrays. `outputs`: a list of arrays and None for the `count` outputs; or None.
+  BoundArrays(const Session& session, PyObject* feed, PyObject* outputs, size_t count);
+  ~BoundArrays() { KeptHandles::free(handles_); }
+  BoundArrays(const BoundArrays&) = delete;
+  BoundArrays& operator=(const BoundArrays&) = delete;
+
+  const char* const* names() const { return names_.data(); }
+  const treadle_value* const* values() const { return values_.data(); }
+  size_t count() const { return names_.size(); }
+  treadle_value** handles() { return handles_.data(); }
+  // Gives Python the memory of outputs for which no array was given, once the engine has chosen their types and sizes.
+  // False: there were none.
+  bool make_arrays();
+  // Throws InvalidArgument if the engine has replaced an array whose type or sizes do not fit.
+  void check_fit() const;
+  // The results: the arrays where these hold them, otherwise new ones.
+  py::Object results() const;
+
+ private:
+  void take_array(size_t output, py::Object array);
+
+  std::vector<py::Object> fed_, arrays_;  // by input and by output; no object: no array holds the output
+  std::vector<const char*> names_;
+  std::vector<Owned<treadle_value>> owned_;
+  std::vector<const treadle_value*> values_;
+  std::vector<treadle_value*> handles_;
+};
+
+// A run of a session with bound arrays.
+class BoundRun {
+ public:
+  // `outputs`: as for BoundArrays, parallel to `names`, which may be None.
+  BoundRun(PyObject* session, PyObject* names, PyObject* feed, PyObject* outputs, PyObject* options);
+
+  py::Object run();
+  py::Object results() const { return arrays_.results(); }
+  const char* why() const { return treadle_bound_why(handle_.get()); }
+
+ private:
+  const py::Object session_, options_;
+  BoundArrays arrays_;
+  Owned<treadle_bound> handle_;
 };
 
 // The base of Python's InferenceSession. Its method `run` serves a call that needs no further Python code.

@@ -82,6 +82,30 @@ class Stream {
   py::Object push(PyObject* feed, PyObject* options) { return advance(treadle_stream_push, feed, options); }
   py::Object flush(PyObject* feed, PyObject* options) { return advance(treadle_stream_flush, feed, options); }
 
+  // Binds arrays for step() (BoundArrays), and returns those of the results.
+  py::Object bind(PyObject* feed, PyObject* outputs, PyObject* options) {
+    auto arrays = std::make_unique<BoundArrays>(*session_, feed, outputs, treadle_stream_output_count(handle_.get()));
+    const treadle_run_options* run_options = run_options_of(options);
+    do {
+      call_run([&] {
+        return treadle_stream_bind(handle_.get(), run_options, arrays->names(), arrays->values(), arrays->count(),
+                                   arrays->handles());
+      });
+      arrays->check_fit();
+    } while (arrays->make_arrays());
+    bound_ = std::move(arrays);
+    bound_options_ = py::borrow(options);
+    return results_of_step();
+  }
+  py::Object step() {
+    call_run([&] { return treadle_stream_step(handle_.get()); });
+    return results_of_step();
+  }
+  void unbind() {
+    check(treadle_stream_unbind(handle_.get()));
+    bound_.reset();
+  }
+
   py::Object output_names() const {
     py::Object names = py::new_list();
     for (size_t i = 0; i < treadle_stream_output_count(handle_.get()); ++i) {
@@ -153,6 +177,11 @@ class Stream {
   }
 
  private:
+  py::Object results_of_step() const {
+    py::Object results = bound_->results();
+    return PyList_Size(results.get()) == 1 ? py::borrow(PyList_GetItem(results.get(), 0)) : std::move(results);
+  }
+
   template <class Fn>
   py::Object advance(Fn fn, PyObject* feed, PyObject* options) {
     Feeds feeds;
@@ -175,7 +204,9 @@ class Stream {
   }
 
   const py::Object kept_;
-  const Session* const session_;  // in `kept_`
+  const Session* const session_;        // in `kept_`
+  std::unique_ptr<BoundArrays> bound_;  // what is bound to the stream
+  py::Object bound_options_;
   Owned<treadle_stream> handle_;
   KeptHandles results_;
 };
@@ -373,7 +404,9 @@ void define_stream(PyObject* module) {
       py::constructor<Stream, PyObject*, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t, int64_t>(),
       {py::method<&Stream::warm>("warm", "sizes"), py::method<&Stream::push>("push", "feed, options"),
        py::method<&Stream::breaks_realtime>("breaks_realtime", "samples"),
-       py::method<&Stream::flush>("flush", "feed, options"), py::method<&Stream::output_names>("output_names"),
+       py::method<&Stream::flush>("flush", "feed, options"),
+       py::method<&Stream::bind>("bind", "feed, outputs, options"), py::method<&Stream::step>("step"),
+       py::method<&Stream::unbind>("unbind"), py::method<&Stream::output_names>("output_names"),
        py::method<&Stream::output_axes>("output_axes"), py::method<&Stream::state>("state"),
        py::method<&Stream::state_names>("state_names"), py::method<&Stream::set_state>("set_state", "name, value"),
        py::method<&Stream::reset>("reset"), py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),

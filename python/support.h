@@ -26,6 +26,7 @@ struct Free {
   void operator()(treadle_options* p) const { treadle_options_free(p); }
   void operator()(treadle_run_options* p) const { treadle_run_options_free(p); }
   void operator()(treadle_stream* p) const { treadle_stream_free(p); }
+  void operator()(treadle_bound* p) const { treadle_bound_free(p); }
   void operator()(treadle_pool* p) const { treadle_pool_free(p); }
   void operator()(treadle_stream_options* p) const { treadle_stream_options_free(p); }
   void operator()(treadle_trace_options* p) const { treadle_trace_options_free(p); }
@@ -77,6 +78,7 @@ bool is_uint8_dlpack(PyObject* capsule);
 
 void define_operators(PyObject* module);
 void define_session(PyObject* module);
+void define_bound(PyObject* module);
 void define_stream(PyObject* module);
 void define_value(PyObject* module);
 void define_trace(PyObject* module);

@@ -122,6 +122,25 @@ class Profile {
   detail::Handle<treadle_profile, treadle_profile_free> handle_;
 };
 
+// A run whose arguments are bound; made by Session::bind. One thread at a time may run it.
+class BoundRun {
+ public:
+  // A run with the bound arguments, in hardly more time than its arithmetic takes.
+  void run() { detail::check_run(treadle_bound_run(handle_.get())); }
+  // What the last run gave; runs write it in place.
+  const std::vector<Value>& results() const { return results_; }
+  // Why runs take as long as Session::run; empty if they do not.
+  std::string why() const { return treadle_bound_why(handle_.get()); }
+  treadle_bound* get() const { return handle_.get(); }
+
+ private:
+  friend class Session;
+  BoundRun() = default;
+  Feeds feeds_;
+  std::vector<Value> results_;
+  detail::Handle<treadle_bound, treadle_bound_free> handle_;
+};
+
 class Session {
  public:
   explicit Session(const std::string& path, const SessionOptions& options = {}) {
@@ -198,6 +217,28 @@ class Session {
     }
   }
 
+  // Binds the arguments of a run, which keeps the values: a caller writes into the memory that they share with `feeds`.
+  // `outputs`: as of run(). `results`: memory for results, in order; there is new memory for those that are missing.
+  // `options` have to live as long as what is returned.
+  BoundRun bind(Feeds feeds, const std::vector<std::string>& outputs = {}, std::vector<Value> results = {},
+                const RunOptions* options = nullptr) const {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<const char*> names;
+    for (const std::string& name : outputs) names.push_back(name.c_str());
+    std::vector<treadle_value*> handles(outputs.empty() ? count(TREADLE_OUTPUT) : outputs.size(), nullptr);
+    for (size_t i = 0; i < handles.size() && i < results.size(); ++i) handles[i] = results[i].get();
+    treadle_bound* handle = nullptr;
+    detail::check_run(treadle_session_bind(get(), options ? options->get() : nullptr, arrays.names.data(),
+                                           arrays.values.data(), arrays.names.size(),
+                                           names.empty() ? nullptr : names.data(), names.size(), handles.data(),
+                                           &handle));
+    BoundRun bound;
+    bound.handle_.reset(handle);
+    for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
+    bound.feeds_ = std::move(feeds);
+    bound.results_ = std::move(results);
+    return bound;
+  }
   Profile profile(const Feeds& feeds, size_t runs = 10, const RunOptions* options = nullptr) const {
     const detail::FeedArrays arrays(feeds);
     treadle_profile* profile = nullptr;

@@ -367,6 +367,25 @@ TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, 
                                                 size_t count, const char* const* output_names, size_t output_count,
                                                 treadle_value** outputs);
 
+/* Binds the arguments of treadle_session_run for treadle_bound_run: runs read what the inputs hold at that time, and
+ * write results into the handles of `outputs`. Handles have to live until treadle_bound_free, and so have `options`
+ * (may be NULL). `outputs`: NULL gets a new handle, which is the caller's; a handle without a tensor of the type and
+ * sizes that the model gives gets one, and its memory stays from run to run. No output may have memory of an input.
+ * What the inputs hold is run meanwhile. Errors: as of a run. */
+typedef struct treadle_bound treadle_bound;
+TREADLE_API treadle_status* treadle_session_bind(const treadle_session* session, const treadle_run_options* options,
+                                                 const char* const* names, const treadle_value* const* values,
+                                                 size_t count, const char* const* output_names, size_t output_count,
+                                                 treadle_value** outputs, treadle_bound** out);
+/* A run with the bound arguments: results of treadle_session_run to the last bit, in the time that the arithmetic takes
+ * and some 0.1 us. It keeps real time where runs do. It is an ordinary run in every way where a handle has other sizes
+ * than at binding, or shares its memory with another handle, and always where treadle_bound_why says so. It does not
+ * look whether the model's files have changed. Errors: as of a run; TREADLE_BUSY if another thread is running it. */
+TREADLE_API treadle_status* treadle_bound_run(treadle_bound* bound);
+/* Why runs take as long as those of treadle_session_run: sizes depend on data, say. "" if they do not. */
+TREADLE_API const char* treadle_bound_why(const treadle_bound* bound);
+TREADLE_API void treadle_bound_free(treadle_bound* bound);
+
 /* ---- Profiles. The model is run once to warm up, then `runs` times instruction by instruction. Results are the
  * same, and these runs are slower than others. A node was interrupted in a run if it took more than twice its
  * fastest time plus half a millisecond; mostly another process had the processor. The table has each node's median

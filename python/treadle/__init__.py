@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from . import _core
+from ._bound import BoundRun
 from ._compare import compare
 from ._comparison import Comparison
 from ._devices import (
@@ -178,6 +179,7 @@ def as_onnxruntime() -> ModuleType:
 
 
 __all__ = [
+    "BoundRun",
     "Busy",
     "Comparison",
     "DeviceReset",

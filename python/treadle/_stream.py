@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 from . import _core
+from ._bound import in_order
 from ._errors import InvalidArgument
 from ._progress import Progress, watched
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from numpy.typing import NDArray
 
     from ._options import RunOptions
     from ._types import InputValue, OutputValue
@@ -218,6 +221,41 @@ class Stream(_core.StreamBase, Closable):
             return self._push(given, run_options)
         with watched(progress):
             return self._push(given, run_options)
+
+    def bind(
+        self,
+        feed: NDArray | Mapping[str, NDArray] | None = None,
+        /,
+        *,
+        outputs: Mapping[str, NDArray] | None = None,
+        run_options: RunOptions | None = None,
+        **inputs: NDArray,
+    ) -> OutputValue:
+        """Binds the arguments of `push`, so that `step` takes hardly longer than the arithmetic of the model.
+
+        Each step reads the arrays as they are then: they must be contiguous and of the input's type. `outputs`: arrays
+        for results, by name; there are new ones for the others. Returns the arrays of results, as `push` does; their
+        contents mean nothing yet. What the inputs hold is pushed to a copy of the stream meanwhile. A fork is not bound.
+        Raises what `push` raises, and InvalidArgument for arrays that cannot be used in place.
+        """
+        if feed is None:
+            given: Mapping[str, Any] = inputs
+        elif isinstance(feed, Mapping):
+            given = _joined(feed, inputs)
+        else:
+            given = {self._open_input(inputs): feed, **inputs}
+        return self._core.bind(dict(given), in_order(self.output_names, outputs), run_options)
+
+    def step(self) -> OutputValue:
+        """A push of what the bound arrays hold now, to the last bit. Returns the results as `push` does: the same arrays
+        each time, written in place, unless the sizes of a result have changed. Raises what `push` raises, and
+        InvalidArgument where nothing is bound.
+        """
+        return self._core.step()
+
+    def unbind(self) -> None:
+        """Lets go of the bound arrays."""
+        self._core.unbind()
 
     def _open_input(self, given: Mapping[str, Any]) -> str:
         """The input that an array alone is for."""

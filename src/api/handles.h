@@ -18,6 +18,7 @@
 #include "report/trace.h"
 #include "run/iterations.h"
 #include "run/profile.h"
+#include "session/binding.h"
 #include "session/session.h"
 #include "stream/pool.h"
 #include "stream/stream.h"
@@ -76,6 +77,12 @@ struct treadle_stream {
   explicit treadle_stream(treadle::Stream opened) : stream(std::move(opened)) {}
   treadle::Stream stream;
   std::atomic<bool> busy{false};  // a call is changing the handle
+};
+
+struct treadle_bound {
+  explicit treadle_bound(std::unique_ptr<treadle::session::Binding> made) : binding(std::move(made)) {}
+  std::unique_ptr<treadle::session::Binding> binding;
+  std::atomic<bool> busy{false};
 };
 
 struct treadle_pool {

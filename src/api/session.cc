@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/busy_lock.h"
 #include "api/handles.h"
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
@@ -101,6 +102,24 @@ Status run_session(const treadle_session* session, const RunOptions& options, co
   TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, scratch->places, options));
   lent.keep();
   return {};
+}
+
+Result<treadle_bound*> bind_session(const treadle_session* session, const RunOptions& options, const char* const* names,
+                                    const treadle_value* const* values, size_t count, const char* const* output_names,
+                                    size_t output_count, treadle_value** outputs) {
+  CallScratch scratch;
+  TREADLE_TRY(fill_feeds(names, values, count, scratch.feeds));
+  TREADLE_TRY(output_indices(*session, output_names, output_count, scratch.indices));
+  const size_t wanted = output_names ? output_count : session->session->outputs().size();
+  TREADLE_TRY(need({{"outputs", outputs || wanted == 0}}));
+  TREADLE_TRY(require(wanted > 0, "no outputs are asked for"));
+  LentHandles lent(outputs, wanted, scratch);
+  TREADLE_TRY(lent.lend_apart());
+  TREADLE_ASSIGN(auto made,
+                 session::Binding::make(session->session, scratch.feeds, scratch.indices, scratch.places, options));
+  auto* const bound = new treadle_bound(std::move(made));
+  lent.keep();
+  return bound;
 }
 
 }  // namespace
@@ -392,6 +411,31 @@ treadle_status* treadle_session_dump_plan(const treadle_session* session, const 
     TREADLE_ASSIGN(const std::string plan, session->session->dump_plan(feeds));
     return give_text(plan, text);
   });
+}
+
+treadle_status* treadle_session_bind(const treadle_session* session, const treadle_run_options* options,
+                                     const char* const* names, const treadle_value* const* values, size_t count,
+                                     const char* const* output_names, size_t output_count, treadle_value** outputs,
+                                     treadle_bound** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"session", session}, {"out", out}}));
+    TREADLE_ASSIGN(
+        *out, bind_session(session, run_options(options), names, values, count, output_names, output_count, outputs));
+    return {};
+  });
+}
+
+treadle_status* treadle_bound_run(treadle_bound* bound) {
+  return with_lock("bound", bound, &treadle_bound::binding,
+                   [](std::unique_ptr<session::Binding>& binding) { return binding->run(); });
+}
+
+const char* treadle_bound_why(const treadle_bound* bound) {
+  return bound ? bound->binding->why().c_str() : "";
+}
+
+void treadle_bound_free(treadle_bound* bound) {
+  delete bound;
 }
 
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,

@@ -49,6 +49,7 @@ struct RunOptions : WorkLimits {
     return !cancel && !interrupted && time_limit_s <= 0 && memory_limit == 0 && iteration_limit <= 0 && !profile &&
            !observer && !iterations && !progress;
   }
+  bool is_cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
   void begin_long_work() const {
     if (long_work) long_work(long_work_context);
   }

@@ -54,6 +54,7 @@ class BoundRun {
   // Errors: as of Session::run.
   Status run() {
     counts_->runs.fetch_add(1, std::memory_order_relaxed);
+    if (options_.is_cancelled()) return error(Code::kCancelled, "the run was cancelled");
     if (!is_brief_) options_.begin_long_work();
     Status status = context_->run_bound();
     return status.ok() && !reads_files_ ? Status() : checked(std::move(status));

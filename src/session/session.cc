@@ -101,9 +101,7 @@ Status Session::Impl::run_plan(const Plan* plan, Values values, std::span<AnyVal
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
   // A brief run does not look at the flag again.
-  if (run.cancel && run.cancel->load(std::memory_order_relaxed)) {
-    return error(Code::kCancelled, "the run was cancelled");
-  }
+  if (run.is_cancelled()) return error(Code::kCancelled, "the run was cancelled");
   if (loaded.options.tier == Tier::kReference) {
     run.begin_long_work();
     return run_reference(loaded, values, places, run);
@@ -268,6 +266,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
 
 Status Session::run(RepeatedRun& run, const RunOptions& options) const {
   const session::Inputs& inputs = impl_->loaded.inputs;
+  if (options.is_cancelled()) return error(Code::kCancelled, "the run was cancelled");
   impl_->counts.runs.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < run.inputs.size(); ++i) {
     if (!run.inputs[i]) run.inputs[i] = &inputs.default_of(i);

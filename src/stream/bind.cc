@@ -1,6 +1,7 @@
 // Binding pushes copies of the stream forward until a push is like the one before.
 #include <fmt/format.h>
 
+#include "session/binding.h"
 #include "stream/bound_push.h"
 #include "stream/layout.h"
 #include "stream/stream.h"
@@ -11,33 +12,10 @@ namespace {
 
 constexpr int kMostPushes = 1 << 16;  // until a stream has settled
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto *at = static_cast<const char*>(a.raw()), *other = static_cast<const char*>(b.raw());
-  return at < other + b.byte_size() && other < at + a.byte_size();
-}
-
-// A step would overwrite what it reads.
-Status check_apart(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
-                   const std::vector<std::string>& names) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i]->is_tensor()) continue;
-    for (const Feed& feed : feeds) {
-      if (!feed.value->is_tensor() || !overlap(feed.value->tensor(), outputs[i]->tensor())) continue;
-      return error(Code::kInvalidArgument, "output '{}' has memory of input '{}': expected memory of its own", names[i],
-                   feed.name);
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (!outputs[k]->is_tensor() || !overlap(outputs[k]->tensor(), outputs[i]->tensor())) continue;
-      return error(Code::kInvalidArgument, "outputs '{}' and '{}' have the same memory", names[k], names[i]);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Status Stream::bind(std::span<const Feed> feeds, std::span<AnyValue* const> outputs, const RunOptions& options) {
-  TREADLE_TRY(check_apart(feeds, outputs, output_names()));
+  TREADLE_TRY(session::check_apart(feeds, outputs, output_names()));
   auto bound = std::make_shared<BoundPush>(feeds, outputs, options);
   Stream trial(*this);
   if (carried_.ended) TREADLE_TRY(trial.reset());

@@ -424,6 +424,63 @@ pick (int64[1] i, float[2] s) => (float[1] y, float[2] sN) {
   EXPECT_EQ(results[0].data<float>()[0], 4);
 }
 
+TEST(BoundRuns, AreLikeRuns) {
+  for (const Setting& setting : settings()) {
+    if (setting.name != "Cell" && setting.name != "CellOfThree" && !setting.name.starts_with("Over") &&
+        !setting.name.starts_with("Scan") && setting.name != "Chosen" && setting.name != "Shifted") {
+      continue;
+    }
+    for (const char* jit : {"off", "always"}) {
+      const Session session = session_of(setting, jit);
+      Feeds feeds;
+      for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
+        std::vector<int64_t> dims;
+        const treadle::Type type = session.type(TREADLE_INPUT, i);
+        for (int64_t axis = 0; axis < type.rank(); ++axis) dims.push_back(type.dim(axis) > 0 ? type.dim(axis) : 3);
+        if (setting.name.starts_with("Over")) dims = {1, 4, 16};
+        if (setting.name == "Cell" && i < 2) dims = {1, 16};
+        feeds.emplace_back(session.name(TREADLE_INPUT, i), numbers(dims, 0));
+      }
+      treadle::BoundRun bound = session.bind(feeds);
+      const std::vector<Value>& results = bound.results();
+      std::vector<const void*> places;
+      for (const Value& value : results) places.push_back(treadle_tensor_data(value.get()));
+      for (unsigned i = 0; i < 20; ++i) {
+        for (const auto& [name, value] : feeds) refill(value, i + static_cast<unsigned>(name[0]));
+        bound.run();
+        ASSERT_EQ(contents(results), contents(session.run(feeds))) << setting.name << " " << jit << " " << i;
+      }
+      EXPECT_EQ(bound.why().empty(), setting.name != "Chosen") << bound.why();
+      for (size_t i = 0; i < places.size() && bound.why().empty(); ++i) {
+        EXPECT_EQ(treadle_tensor_data(results[i].get()), places[i]);
+      }
+    }
+  }
+}
+
+TEST(BoundRuns, TakeSomeOutputsAndMemoryOfTheCaller) {
+  const Session session = cell();
+  std::vector<float> memory(16);
+  std::vector<Value> results;
+  results.push_back(Value::borrow(memory.data(), {1, 16}));
+  const Feeds feeds = {{"x", numbers({1, 16}, 1)}, {"h", numbers({1, 16}, 2)}, {"w", numbers({16, 16}, 3)}};
+  treadle::BoundRun bound = session.bind(feeds, {"hN"}, std::move(results));
+  bound.run();
+  const Value expected = session.run(feeds, {"hN"})[0];
+  EXPECT_EQ(std::memcmp(memory.data(), expected.data<float>(), expected.bytes()), 0);
+}
+
+TEST(BoundRuns, WhatDoesNotFitIsRefused) {
+  const Session session = cell();
+  const Value x = numbers({1, 16}, 1), w = numbers({16, 16}, 3);
+  EXPECT_THROW(session.bind({{"x", x}, {"w", w}}), treadle::Error);
+  EXPECT_THROW(session.bind({{"x", x}, {"h", x}, {"w", numbers({16, 15}, 1)}}), treadle::Error);
+  EXPECT_THROW(session.bind({{"x", x}, {"h", x}, {"w", w}}, {"z"}), treadle::Error);
+  std::vector<Value> over;
+  over.push_back(x);
+  EXPECT_THROW(session.bind({{"x", x}, {"h", x}, {"w", w}}, {"hN"}, std::move(over)), treadle::Error);
+}
+
 TEST(Binding, ThreadsStepStreamsOfOneSession) {
   const Session session = cell();
   const Setting setting{"", kCell, {{"x", {1, 16}}}, [] { return binding("w", {16, 16}); }};

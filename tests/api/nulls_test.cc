@@ -84,6 +84,7 @@ bool has_meaning(const std::string& function, const std::string& parameter) {
       {"treadle_value_to_pb", {"name"}},
       {"treadle_session_from_bytes", {"folder"}},
       {"treadle_session_run", {"output_names"}},
+      {"treadle_session_bind", {"output_names"}},
       {"treadle_session_run_recorded", {"output_names"}},
       {"treadle_session_trace", {"outputs", "element of outputs"}},
       {"treadle_stream_push", {"hops"}},
@@ -180,8 +181,9 @@ struct Handles {
   treadle_session* session = nullptr;
   treadle_session* stateful = nullptr;  // its stream has the state `h`
   treadle_stream* stream = nullptr;
-  treadle_value* stepped = nullptr;  // what steps of the stream give
-  treadle_pool* pool = nullptr;      // it has stream 7
+  treadle_value *stepped = nullptr, *run_result = nullptr;  // what steps of the stream, and bound runs, give
+  treadle_bound* bound = nullptr;
+  treadle_pool* pool = nullptr;  // it has stream 7
   treadle_profile* profile = nullptr;
   treadle_trace_options* trace_options = made<treadle_trace_options>(treadle_trace_options_create);
   treadle_trace* trace = nullptr;
@@ -220,6 +222,8 @@ Handles::Handles() {
   check(treadle_pool_push(pool, nullptr, &id, 1, &name, 1, &tensor, &output));
   treadle_value_free(output);
   check(treadle_stream_bind(stream, nullptr, &name, &tensor, 1, &stepped));
+  bound = made<treadle_bound>(treadle_session_bind, session, nullptr, &name, &tensor, size_t{1}, nullptr, size_t{0},
+                              &run_result);
   profile = made<treadle_profile>(treadle_session_profile, session, nullptr, &name, &tensor, size_t{1}, size_t{1});
   trace = made<treadle_trace>(treadle_session_trace, session, nullptr, nullptr, &name, &tensor, size_t{1}, nullptr);
   report = made<treadle_report>(treadle_model_check, nullptr, model.data(), model.size(), TREADLE_CHECK_FULL);
@@ -236,7 +240,7 @@ Handles::Handles() {
 }
 
 Handles::~Handles() {
-  for (treadle_value* value : {tensor, texts, keys, numbers, sequence, optional, map, stepped}) {
+  for (treadle_value* value : {tensor, texts, keys, numbers, sequence, optional, map, stepped, run_result}) {
     treadle_value_free(value);
   }
   treadle_operator_free(op);
@@ -245,6 +249,7 @@ Handles::~Handles() {
   treadle_profile_free(profile);
   treadle_trace_free(trace);
   treadle_trace_options_free(trace_options);
+  treadle_bound_free(bound);
   treadle_pool_free(pool);
   treadle_stream_free(stream);
   treadle_session_free(stateful);
@@ -332,6 +337,7 @@ class Argument {
   }
   const treadle_stream* handle(const treadle_stream*) { return handles_.stream; }
   const treadle_pool* handle(const treadle_pool*) { return handles_.pool; }
+  const treadle_bound* handle(const treadle_bound*) { return handles_.bound; }
   const treadle_profile* handle(const treadle_profile*) { return handles_.profile; }
   const treadle_trace_options* handle(const treadle_trace_options*) { return handles_.trace_options; }
   const treadle_trace* handle(const treadle_trace*) { return handles_.trace; }

@@ -93,6 +93,20 @@ TEST_F(RunCost, APlannedRunIntoAGivenOutputTakesNoMemoryAndNoLock) {
   treadle_value_free(output);
 }
 
+TEST_F(RunCost, ABoundRunTakesNoMemoryAndNoLock) {
+  constexpr const char* kNames[] = {"x", "w", "m"};
+  treadle_value* output = nullptr;
+  treadle_bound* bound = nullptr;
+  ASSERT_EQ(treadle_session_bind(session_, nullptr, kNames, values_, 3, nullptr, 0, &output, &bound), nullptr);
+  const CallCost cost = cost_of([&] {
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(treadle_bound_run(bound), nullptr);
+  });
+  EXPECT_EQ(cost.allocations, 0);
+  EXPECT_EQ(cost.locks, 0);
+  treadle_bound_free(bound);
+  treadle_value_free(output);
+}
+
 TEST_F(RunCost, APlannedRunTakesMemoryForItsOutputsOnly) {
   treadle_value* output = nullptr;
   for (int i = 0; i < 3; ++i) {

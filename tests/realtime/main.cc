@@ -94,7 +94,14 @@ class Case {
     };
     call.repeat(kBefore, run);
     say(session_.breaks_realtime(feeds_));
-    return call.watch(run);
+    call.watch(run);
+    treadle_bound* bound = nullptr;
+    call.repeat(1, [&](auto names, auto values, size_t count, auto outputs) {
+      return treadle_session_bind(session_.get(), nullptr, names, values, count, nullptr, 0, outputs, &bound);
+    });
+    const auto run_bound = [&](auto, auto, size_t, auto) { return treadle_bound_run(bound); };
+    call.repeat(kBefore, run_bound);
+    return call.watch(run_bound);
   }
 
   // Axes along which inputs have more than one element, with these inputs; and, first, none.
