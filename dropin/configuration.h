@@ -10,6 +10,8 @@ namespace treadle::dropin {
 
 // The folder of external data for a model given as bytes.
 constexpr const char* kFolder = "session.model_external_initializers_file_folder_path";
+// Whether denormal numbers are flushed: "1".
+constexpr const char* kDenormals = "session.set_denormal_as_zero";
 // Prefix of entries that are treadle's own options.
 constexpr std::string_view kOwnPrefix = "treadle.";
 

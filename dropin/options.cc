@@ -76,6 +76,9 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
   for (const OrtCustomOpDomain* domain : domains) treadle::dropin::add_operators(made.get(), *domain);
   for (size_t i = 0; i < entries.keys.size(); ++i) {
     const std::string_view key = entries.keys[i];
+    if (key == treadle::dropin::kDenormals && entries.values[i] == "1") {
+      check(treadle_options_set(made.get(), "denormals", "flush"));
+    }
     if (!key.starts_with(treadle::dropin::kOwnPrefix)) continue;
     const std::string own(key.substr(treadle::dropin::kOwnPrefix.size()));
     check(treadle_options_set(made.get(), own.c_str(), entries.values[i].c_str()));

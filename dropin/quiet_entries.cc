@@ -12,6 +12,7 @@ namespace {
 // Entries that may have any value. A key that ends with a point stands for all keys with this prefix.
 constexpr std::string_view kQuietOfSessions[] = {
     kFolder,
+    kDenormals,
     // how a file is read
     "session.external_data_loader.",
     "session.load_model_format",

@@ -17,8 +17,8 @@ namespace backend {
 namespace {
 
 // Parameters that are options of a session (treadle_options_set).
-constexpr std::array kSessionOptions = {"associative_math", "jit",  "jit_cache", "loop_condition", "optimize",
-                                        "threads",          "tier", "weights",   "weight_files"};
+constexpr std::array kSessionOptions = {"associative_math", "denormals", "jit",  "jit_cache", "loop_condition",
+                                        "optimize",         "threads",   "tier", "weights",   "weight_files"};
 constexpr std::array kOwnParameters = {"bind", "capacity", "context", "hop", "idle_s", "state", "time"};
 
 std::vector<int64_t> integers(const Json& list) {

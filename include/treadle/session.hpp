@@ -22,6 +22,8 @@ class SessionOptions {
   }
   SessionOptions& threads(int count) { return set("threads", std::to_string(count)); }
   // Whether a Loop without cond ends when its body's condition is false. See docs/strictness.md.
+  // Whether arithmetic takes numbers nearer to 0 than any normal one for 0.
+  SessionOptions& flush_denormals(bool on = true) { return set("denormals", on ? "flush" : "keep"); }
   SessionOptions& obey_loop_conditions(bool on = true) { return set("loop_condition", on ? "obeyed" : "ignored"); }
   // Limits for loading, and for each later planning; 0: no limit. See docs/limits.md.
   void limit_load_time(double seconds) { treadle_options_limit_load_time(get(), seconds); }

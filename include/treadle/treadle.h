@@ -193,6 +193,10 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * reads weights in the model's files, which must not change while the session lives; copy copies them into memory when
  * the session is opened.
  *
+ * "denormals": keep; flush: arithmetic of runs takes numbers nearer to 0 than any normal one for 0, in operands and
+ * results, on every thread that computes; the mode of the calling thread is the same afterwards. keep leaves that mode
+ * alone. Errors: TREADLE_NOT_IMPLEMENTED for flush on a processor other than x86-64 and 64-bit ARM.
+ *
  * "jit": off, auto, always: when loops become native code; required: as always, and a loop that cannot be native code
  * is an error. "jit_iteration": no native code before this iteration. "jit_cache": a folder for native code that later
  * processes use; off; empty: TREADLE_JIT_CACHE, else the user's cache folder. "jit_cache_bytes": limit of that folder;

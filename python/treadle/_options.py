@@ -93,9 +93,10 @@ _FOLDER = "session.model_external_initializers_file_folder_path"
 # The file beside optimized_model_filepath that gets the weights, and the least size of a weight that goes there.
 _WEIGHTS_FILE = "session.optimized_model_external_initializers_file_name"
 _WEIGHTS_SIZE = "session.optimized_model_external_initializers_min_size_in_bytes"
+_DENORMALS = "session.set_denormal_as_zero"
 _ASSIGNMENT = "session.record_ep_graph_assignment_info"
 # onnxruntime's entries that have an effect in Python. The extension knows which of the others need no warning.
-_ENTRIES = (_FOLDER, _ASSIGNMENT, _WEIGHTS_FILE, _WEIGHTS_SIZE)
+_ENTRIES = (_DENORMALS, _FOLDER, _ASSIGNMENT, _WEIGHTS_FILE, _WEIGHTS_SIZE)
 
 
 def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hint: str) -> Any:
@@ -331,6 +332,8 @@ class SessionOptions:
             options["optimize"] = "0"
         if tier := os.environ.get("TREADLE_TIER"):
             options["tier"] = tier
+        if self._entries.get(_DENORMALS) == "1":
+            options["denormals"] = "flush"
         for key, value in self._entries.items():
             if key.startswith("treadle."):
                 options[key[len("treadle.") :]] = value

@@ -47,6 +47,11 @@ inline constexpr Knob kKnobs[] = {
     {knobs::kSession, "weight_files", "map, copy", "map",
      "whether weights are read in the model's files, which must then stay as they are, or copied when a session opens",
      knobs::kEverywhere, "files.md"},
+    {knobs::kSession, "denormals", "keep, flush", "keep",
+     "whether arithmetic keeps numbers nearer to 0 than any normal one, as far as the calling thread does, or takes "
+     "them "
+     "for 0",
+     knobs::kEverywhere, "numerics.md"},
     {knobs::kSession, "loop_condition", "ignored, obeyed", "ignored",
      "whether the body of a Loop without cond ends the Loop; the specification ignores its condition, onnxruntime "
      "obeys "

@@ -219,6 +219,7 @@ Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& 
   program->graph = std::move(graph);
   program->packs = std::move(packs);
   program->threads = options.threads;
+  program->denormals = options.denormals;
   Status status = within_memory([&]() -> Status {
     TREADLE_TRY(Planner(*program, options).run());
 #ifndef NDEBUG

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/denormals.h"
 #include "ir/graph.h"
 #include "op/dynamic_kernel.h"
 #include "op/kernel.h"
@@ -266,7 +267,8 @@ struct Program {
   StateArena states;
   std::shared_ptr<PackCache> packs;  // kept alive by the program: loops may be compiled when the session is gone
   int threads = 1;                   // the number that a run may use
-  double work_ns = 0;                // estimated time of all instructions; a loop's count once
+  Denormals denormals = Denormals::kKeep;
+  double work_ns = 0;  // estimated time of all instructions; a loop's count once
   // Values that stand for a value of the model (ir::Value::origin), and their slots; only if ProgramOptions::observed.
   std::vector<std::pair<const ir::Value*, uint32_t>> values;
 };
@@ -274,6 +276,7 @@ struct Program {
 struct ProgramOptions {
   bool optimize = true;  // nodes may share an instruction
   int threads = 1;       // the number that a run may use
+  Denormals denormals = Denormals::kKeep;
   // For observers of runs (run/observer.h): an instruction makes all elements of its outputs at once, in their order,
   // and Program::values is filled.
   bool observed = false;

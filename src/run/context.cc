@@ -64,6 +64,7 @@ void Context::end_run(bool failed) {
 
 Status Context::run_program() {
   const ThreadScope scope(program_->threads, polls_.limits().stop_check());
+  const DenormalScope mode(program_->denormals);
   Status status;
   if (observer_) {
     observer_->begin(*program_, frame_, loops_);

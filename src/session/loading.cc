@@ -232,6 +232,7 @@ Status load(Loaded& loaded, Read&& read) {
     TREADLE_TRY(check_stack(1));
     TREADLE_TRY(read());
     Status status = settle_options(loaded);
+    const DenormalScope mode(loaded.options.denormals);  // constants are computed as runs would
     if (status.ok()) status = settle_graph(loaded);
     return loaded.in_file(std::move(status));
   };

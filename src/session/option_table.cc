@@ -66,6 +66,17 @@ Status set_weight_files(SessionOptions& options, Text, Text value) {
   return {};
 }
 
+Status set_denormals(SessionOptions& options, Text, Text value) {
+  if (value != "keep" && value != "flush") {
+    return error(Code::kInvalidArgument, "denormals is keep or flush, not '{}'", value);
+  }
+  if (value == "flush" && !kCanFlushDenormals) {
+    return error(Code::kNotImplemented, "denormals = flush: treadle knows no mode of this processor that flushes them");
+  }
+  options.denormals = value == "flush" ? Denormals::kFlush : Denormals::kKeep;
+  return {};
+}
+
 Status set_loop_condition(SessionOptions& options, Text, Text value) {
   if (value != "ignored" && value != "obeyed") {
     return error(Code::kInvalidArgument, "loop_condition is ignored or obeyed, not '{}'", value);
@@ -152,6 +163,7 @@ constexpr Option kOptions[] = {
     {"associative_math", set_switch<associative_math>},
     {"weights", set_weights},
     {"weight_files", set_weight_files},
+    {"denormals", set_denormals},
     {"loop_condition", set_loop_condition},
     {"jit", set_jit},
     {"jit_iteration", set_number<jit_iteration>},

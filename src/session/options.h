@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/denormals.h"
 #include "run/options.h"
 #include "type/tensor.h"
 
@@ -43,6 +44,8 @@ struct SessionOptions {
   bool associative_math = false;
   Jit jit = Jit::kAuto;
   Weights weights = Weights::kF32;
+  // Of runs, and of what is computed beforehand for them.
+  Denormals denormals = Denormals::kKeep;
   // Let the body's condition end a Loop without cond. The specification says that the condition is ignored.
   bool obey_loop_conditions = false;
   bool copy_weights = false;  // copy weights into memory when the model is loaded; otherwise runs read them from the

@@ -245,11 +245,16 @@ Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, bool
                                 const std::shared_ptr<PackCache>& packs,
                                 std::unordered_map<const void*, Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
+  const DenormalScope mode(options.denormals);  // constants are computed as runs would
   opt::PipelineOptions pipeline = loaded_.pipeline();
   pipeline.asks_in_run = asks_in_run;
   TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, pipeline));
   share_weights(*specialized.graph);
-  auto program = plan::make_program(specialized.graph, packs, {options.optimize, loaded_.threads, options.observed});
+  auto program = plan::make_program(specialized.graph, packs,
+                                    {.optimize = options.optimize,
+                                     .threads = loaded_.threads,
+                                     .denormals = options.denormals,
+                                     .observed = options.observed});
   if (!program.ok()) {
     if (abandoned) keep_packed(*specialized.graph, *packs, *abandoned);
     return std::move(program).status();

@@ -55,6 +55,7 @@ Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* co
   run::Progress progress(nullptr);  // the loops that follow are unknown
   limits.begin(progress.begin_run(options));
   const ThreadScope scope(1, limits.stop_check());
+  const DenormalScope mode(loaded.options.denormals);
   Guard guard(limits, *account, progress);
   std::vector<AnyValue> fed;
   for (const AnyValue* value : values) fed.push_back(*value);
