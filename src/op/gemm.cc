@@ -328,6 +328,12 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
   if (takes_single_rows(bias != nullptr)) return run_single_rows(a, b, c);
   const int64_t blocks = grid.blocks();
   const bool backward = takes_turn_backward(kept);
+  // In the step of a small recurrence, finding the block would take as long as its sums.
+  if (matrices * blocks == 1) {
+    const void* const only = packed ? static_cast<const void*>(packed) : b;
+    return kernels::run_gemm_range(plan, {a, only, bias, c, scratch + gemm_scratch, nullptr, backward},
+                                   {0, grid.m, 0, grid.n});
+  }
   parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
     const auto bytes = static_cast<int64_t>(width);
