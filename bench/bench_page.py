@@ -58,6 +58,8 @@ PARTS = (
     Part("pools"),
     Part("table"),
     Part("growth"),
+    Part("realtime"),
+    Part("jitter"),
     Part("gallery"),
     Part("provider"),
     Part("engines"),

@@ -51,7 +51,7 @@ def ours(model: realtime_models.Model, signal: np.ndarray) -> Measured:
     first = stream.result()
     sizes = list(chunk.shape)
     sizes[2 if model.axis == 0 else 1] = first.size // len(signal)
-    return Measured(stream.push, model.frames_of(first.reshape(sizes)), holder=stream)
+    return Measured(stream.step, model.frames_of(first.reshape(sizes)), holder=stream)
 
 
 def theirs(model: realtime_models.Model, signal: np.ndarray) -> Measured:
@@ -120,7 +120,7 @@ def gtcrn_engines() -> dict[str, Measured]:
     session.step()
     theirs = session.results["enh"].ravel().copy()
     return {
-        "treadle": Measured(stream.push, first, holder=stream),
+        "treadle": Measured(stream.step, first, holder=stream),
         "onnxruntime": Measured(session.step, theirs, 1e-3, session),
     }
 

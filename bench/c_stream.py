@@ -38,13 +38,11 @@ class CStream:
         self._values = (ctypes.c_void_p * len(chunks))(*(self._borrowed(a).value for a in self._held))
         self._api.treadle_stream_output_count.restype = ctypes.c_size_t
         self._outputs = (ctypes.c_void_p * self._api.treadle_stream_output_count(stream))()
-        for name, axis in (times or {}).items():
-            size = ctypes.c_int64(chunks[name].shape[axis])
-            self._call("stream_warm", stream, ctypes.byref(size), ctypes.c_size_t(1))
+        self._call("stream_bind", stream, None, self._names, self._values, ctypes.c_size_t(len(chunks)), self._outputs)
 
     def result(self) -> np.ndarray:
         """The first output of one push; its sizes are on the caller."""
-        self.push(1)
+        self.step(1)
         count = self._api.treadle_tensor_count
         count.restype = ctypes.c_int64
         data = self._api.treadle_tensor_data
@@ -62,21 +60,18 @@ class CStream:
     def push(self, calls: int, times: np.ndarray | None = None) -> np.ndarray:
         """With `times`, of int64, the nanoseconds of each call are put there. Page faults, and context switches that the
         thread did not ask for and that it did, are returned; they are counted with `times` alone."""
-        repeat, counted = yardsticks.library().push_repeatedly, np.zeros(3, np.int64)
+        arguments = [self._names, self._values, ctypes.c_int64(len(self._held)), self._outputs]
+        return self._repeated("push_repeatedly", calls, self._api.treadle_stream_push, arguments, times)
+
+    def step(self, calls: int, times: np.ndarray | None = None) -> np.ndarray:
+        """As push(), with the arguments bound."""
+        return self._repeated("step_repeatedly", calls, self._api.treadle_stream_step, [], times)
+
+    def _repeated(self, name: str, calls: int, function, arguments: list, times: np.ndarray | None) -> np.ndarray:
+        repeat, counted = getattr(yardsticks.library(), name), np.zeros(3, np.int64)
         repeat.restype = ctypes.c_void_p
-        count = ctypes.c_int64(len(self._held))
-        status = repeat(
-            ctypes.c_int64(calls),
-            self._api.treadle_stream_push,
-            self._stream,
-            self._names,
-            self._values,
-            count,
-            self._outputs,
-            ctypes.c_void_p(None if times is None else times.ctypes.data),
-            ctypes.c_void_p(counted.ctypes.data),
-        )
-        self._check(status)
+        places = [ctypes.c_void_p(None if times is None else times.ctypes.data), ctypes.c_void_p(counted.ctypes.data)]
+        self._check(repeat(ctypes.c_int64(calls), function, self._stream, *arguments, *places))
         return counted
 
     def _new_session(self, model: bytes, jit: str) -> ctypes.c_void_p:

@@ -1,8 +1,8 @@
 /* A control loop with a recurrent policy, and how punctual it is: loop MODEL [SECONDS [HERTZ [PRIORITY]]]
  *
- * In each period a pole on a cart is seen, the policy is pushed once, and its force acts until the next period. The cart
- * is simulated; everything else is as with a real one: memory is locked, the thread has a real-time priority where that
- * is allowed, and sleeps until a point of the clock. */
+ * In each period a pole on a cart is seen, the policy makes one step, and its force acts until the next period. The
+ * cart is simulated; everything else is as with a real one: memory is locked, the thread has a real-time priority where
+ * that is allowed, and sleeps until a point of the clock. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -93,23 +93,25 @@ static treadle_status* open_policy(policy* p, const char* path) {
   treadle_stream_options* roles = NULL;
   treadle_status* status = treadle_options_create(&options);
   if (!status) status = treadle_options_set(options, "threads", "1");
-  if (!status) status = treadle_options_set(options, "weight_files", "copy"); /* a mapped file is looked at in each push */
+  if (!status) status = treadle_options_set(options, "weight_files", "copy"); /* not read from the disk in time */
   if (!status) status = treadle_session_open(path, options, &p->session);
   if (!status) status = treadle_stream_options_create(&roles);
   if (!status) status = treadle_stream_options_pair(roles, "units", "units_out");
   if (!status) status = treadle_stream_create(p->session, roles, &p->stream);
-  if (!status) status = treadle_tensor_borrow(1, dims, 2, p->observation, sizeof p->observation, true, NULL, NULL, &p->seen);
+  if (!status)
+    status = treadle_tensor_borrow(1, dims, 2, p->observation, sizeof p->observation, true, NULL, NULL, &p->seen);
+  const char* const name = "seen";
+  const treadle_value* const seen = p->seen;
+  if (!status) status = treadle_stream_bind(p->stream, NULL, &name, &seen, 1, p->outputs); /* plans and compiles, too */
   treadle_stream_options_free(roles);
   treadle_options_free(options);
   return status;
 }
 
-static treadle_status* push(policy* p, const cart* c, double* force) {
-  static const char* const name = "seen";
-  const treadle_value* const seen = p->seen;
+static treadle_status* step(policy* p, const cart* c, double* force) {
   p->observation[0] = (float)c->place;
   p->observation[1] = (float)c->angle;
-  treadle_status* const status = treadle_stream_push(p->stream, NULL, &name, &seen, 1, p->outputs, NULL);
+  treadle_status* const status = treadle_stream_step(p->stream);
   if (!status) *force = ((const float*)treadle_tensor_data(p->outputs[0]))[0];
   return status;
 }
@@ -134,8 +136,7 @@ int main(int argc, char** argv) {
   double force = 0, farthest = 0;
   int64_t *late = calloc(count, sizeof *late), *taken = calloc(count, sizeof *taken);
   treadle_status* status = open_policy(&p, argv[1]);
-  if (!status) status = treadle_stream_warm(p.stream, NULL, 0);
-  for (int i = 0; !status && i < 4; ++i) status = push(&p, &c, &force); /* the first pushes find room */
+  for (int i = 0; !status && i < 4; ++i) status = step(&p, &c, &force); /* the first pushes find room */
   char* why = NULL;
   if (!status && !treadle_stream_is_realtime(p.stream, 0, &why)) printf("pushes may be late: %s\n", why);
   treadle_free(why);
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
     const int64_t point = begin + (int64_t)made * period;
     sleep_until(point);
     const int64_t awake = now();
-    status = push(&p, &c, &force);
+    status = step(&p, &c, &force);
     taken[made] = now() - awake;
     late[made] = awake - point;
     c = advanced(c, force, 1 / hertz);
@@ -166,8 +167,7 @@ int main(int argc, char** argv) {
     print_times("awake late", late, count);
     print_times("policy", taken, count);
     printf("page faults %ld, context switches beside the sleeps %ld\n",
-           after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt,
-           after.ru_nivcsw - before.ru_nivcsw);
+           after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt, after.ru_nivcsw - before.ru_nivcsw);
   } else {
     fprintf(stderr, "%s\n", treadle_status_text(status));
   }

@@ -79,7 +79,7 @@ std::string sizes_text(const std::vector<int64_t>& dims) {
 
 std::unique_ptr<Enhancer> Enhancer::open(const Settings& settings) {
   treadle::SessionOptions options;
-  options.threads(1).set("jit", "always").set("weight_files", "copy");  // a mapped file is looked at in each push
+  options.threads(1).set("jit", "always").set("weight_files", "copy");  // not from the disk in time
   const treadle::Session session(settings.model, options);
   check_rate(session, settings);
   treadle::Stream steps(session, treadle::StreamOptions());

@@ -9,14 +9,16 @@ constexpr int kBefore = 4;  // pushes that find room for states and results
 }  // namespace
 
 Pushes::Pushes(treadle::Stream stream, const std::string& input, const std::vector<int64_t>& dims, int64_t samples)
-    : stream_(std::move(stream)),
-      input_(input),
-      samples_(samples),
+    : samples_(samples),
       chunk_(treadle::Value::tensor(kFloat, dims)),
-      results_(stream_.output_names().size()) {
-  if (samples > 0) stream_.warm({samples});
-  begin();
+      results_(stream.output_names().size()),
+      stream_(std::move(stream)) {
+  const char* const name = input.c_str();
+  const treadle_value* const value = chunk_.get();
+  std::fill_n(chunk(), treadle_tensor_count(value), 0.0f);
+  treadle::check(treadle_stream_bind(stream_.get(), nullptr, &name, &value, 1, results_.data()));
   for (treadle_value* result : results_) held_.emplace_back(result);
+  begin();
 }
 
 void Pushes::begin() {
@@ -31,8 +33,6 @@ void Pushes::begin() {
 
 const float* Pushes::push() {
   if (failed_) return nullptr;
-  const char* const name = input_.c_str();
-  const treadle_value* const value = chunk_.get();
-  failed_.reset(treadle_stream_push(stream_.get(), nullptr, &name, &value, 1, results_.data(), nullptr));
+  failed_.reset(treadle_stream_step(stream_.get()));
   return failed_ ? nullptr : static_cast<const float*>(treadle_tensor_data(results_[0]));
 }

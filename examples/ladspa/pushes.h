@@ -1,4 +1,4 @@
-// Pushes of one size to a stream, with all that they need made beforehand.
+// Pushes of one size to a stream, with all that they need made and bound beforehand.
 #pragma once
 
 #include <string>
@@ -22,11 +22,10 @@ class Pushes {
   std::string failure() const { return failed_ ? treadle_status_text(failed_.get()) : ""; }
 
  private:
-  treadle::Stream stream_;
-  std::string input_;
   int64_t samples_;
   treadle::Value chunk_;
   std::vector<treadle_value*> results_;  // of all outputs; `held_` owns them
   std::vector<treadle::Value> held_;
+  treadle::Stream stream_;  // goes before the handles that are bound to it
   treadle::detail::Handle<treadle_status, treadle_status_free> failed_;
 };

@@ -64,6 +64,13 @@ YARDSTICK void* push_repeatedly(int64_t calls, Push push, void* stream, const ch
   });
 }
 
+// As treadle_stream_step.
+using Step = void* (*)(void* stream);
+
+YARDSTICK void* step_repeatedly(int64_t calls, Step step, void* stream, int64_t* times, int64_t* counted) {
+  return watched(calls, times, counted, [&](int64_t) { return step(stream); });
+}
+
 // As the entries Run and ReleaseValue of onnxruntime's function table.
 using Run = void* (*)(void* session, const void* options, const char* const* input_names, const void* const* inputs,
                       size_t input_count, const char* const* output_names, size_t output_count, void** outputs);
