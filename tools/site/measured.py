@@ -25,7 +25,15 @@ PAGES = (
     ROOT / "README.md",
     *(
         DOCS / f"{name}.md"
-        for name in ("index", "comparison", "benchmarks", "gallery", "numerics", "howto/which-models-profit")
+        for name in (
+            "index",
+            "comparison",
+            "benchmarks",
+            "gallery",
+            "numerics",
+            "realtime",
+            "howto/which-models-profit",
+        )
     ),
 )
 PLACE = re.compile(r"^<!-- measured: ([\w-]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
@@ -328,6 +336,44 @@ def network_table(whole: dict) -> str:
     columns = ("onnxruntime ms", "treadle ms", "ratio")
     heads = [f"{column}, {threads}" for threads in ("1 thread", "2 threads") for column in columns]
     return table(["network", *heads], rows)
+
+
+def processor(whole: dict) -> str:
+    machine = whole["machine"]
+    sets = " and ".join(machine["instruction_sets"][-2:])
+    return f"{machine['processor']}, {machine['cores']} cores, {sets}, {machine['system']}, one thread."
+
+
+def jitter_table(whole: dict) -> str:
+    """Each model twice, once an engine."""
+    rows = []
+    for row in whole["figures"]["jitter"].values():
+        times = [two_digits(row[key] * 1e6) for key in ("median", "p9999", "most")]
+        share = f"{two_digits(100 * row['most'] / row['signal'])} %"
+        rows.append(
+            [row["model"], f"{row['pushes']:,}", row["engine"], *times, share, str(row["faults"]), str(row["switches"])]
+        )
+    head = ["model", "pushes", "engine", "median us", "p99.99 us", "latest us", "latest, of the signal's time"]
+    return f"{table([*head, 'page faults', 'context switches'], rows)}\n\n{processor(whole)}"
+
+
+PEERS = ("RTNeural static", "RTNeural dynamic", "NAM")
+
+
+def realtime_table(whole: dict) -> str:
+    """A row for each model; a cell for each engine, with the blocks in it."""
+    by_model: dict[str, list[dict]] = collections.defaultdict(list)
+    for row in whole["figures"]["realtime"].values():
+        by_model[row["model"]].append(row)
+    rows = []
+    for model, blocks in by_model.items():
+        cells = [
+            ", ".join(two_digits(row[engine] * 1e9) for row in blocks if row.get(engine)) or "-"
+            for engine in ("treadle", *PEERS, "onnxruntime")
+        ]
+        rows.append([model, *cells])
+    head = ["model", "treadle", "RTNeural, sizes known", "RTNeural, sizes of the run", "NAM's core", "onnxruntime"]
+    return f"{table(head, rows)}\n\n{processor(whole)}"
 
 
 MOST_OPERATORS = 10  # that have a row of their own
@@ -667,6 +713,8 @@ PLACES: dict[str, Callable[[dict], str]] = {
     "searches": search_table,
     "pools": pool_table,
     "growth": growth_table,
+    "jitter": jitter_table,
+    "realtime": realtime_table,
     "provider": provider_table,
     "calls": call_sentence,
     "patterns": pattern_table,

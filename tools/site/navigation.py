@@ -56,7 +56,7 @@ SECTIONS = {
         "vocabulary",
         "glossary",
     ],
-    "Explanation": ["streams", "native", "numerics", "security-model", "architecture"],
+    "Explanation": ["streams", "realtime", "native", "numerics", "security-model", "architecture"],
     "Comparison": ["gallery", "comparison", "benchmarks"],
     "Project": ["changelog", "contributing", "security", "releases", "extending", "fuzzing"],
 }
