@@ -368,7 +368,7 @@ def realtime_table(whole: dict) -> str:
     rows = []
     for model, blocks in by_model.items():
         cells = [
-            ", ".join(two_digits(row[engine] * 1e9) for row in blocks if row.get(engine)) or "-"
+            " / ".join(two_digits(row[engine] * 1e9) for row in blocks if row.get(engine)) or "-"
             for engine in ("treadle", *PEERS, "onnxruntime")
         ]
         rows.append([model, *cells])
