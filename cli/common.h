@@ -107,6 +107,7 @@ void write_file(const std::string& path, std::string_view bytes);
 void finish_output();
 
 void add_run(CLI::App& app, int& status);
+void add_compile(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);
 void add_test(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);

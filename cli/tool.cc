@@ -43,6 +43,7 @@ int run(int argc, char** argv) {
   cli::add_infer(app, status);
   cli::add_show(app, status);
   cli::add_convert(app, status);
+  cli::add_compile(app, status);
   cli::add_ops(app, status);
   cli::add_options(app, status);
   cli::add_test(app, status);

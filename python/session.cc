@@ -336,6 +336,20 @@ py::Object Session::optimized_model() const {
   return take_bytes(bytes, size);
 }
 
+// (source, header)
+py::Object Session::write_c(PyObject* options, PyObject* fixed) const {
+  std::vector<const char*> texts;
+  py::for_each(options, [&](PyObject* option) { texts.push_back(py::from<const char*>(option)); });
+  Feeds feeds;
+  collect(fixed, feeds, true);
+  char *source = nullptr, *header = nullptr;
+  call_engine([&] {
+    return treadle_session_write_c(handle.get(), texts.data(), texts.size(), feeds.names.data(), feeds.values.data(),
+                                   feeds.names.size(), &source, &header);
+  });
+  return py::tuple(take_text(source), take_text(header));
+}
+
 py::Object Session::dump_plan(PyObject* feed) const {
   Feeds feeds;
   collect(feed, feeds, false);
@@ -404,7 +418,8 @@ void define_session(PyObject* module) {
        py::method<&Session::profile>("profile", "feed, runs, options"),
        py::method<&Session::trace>("trace", "feed, watch, every, statistics, values, find, memory, save, options"),
        py::method<&Session::dump_graph>("dump_graph"), py::method<&Session::optimized_model>("optimized_model"),
-       py::method<&Session::dump_plan>("dump_plan", "feed")});
+       py::method<&Session::dump_plan>("dump_plan", "feed"),
+       py::method<&Session::write_c>("write_c", "options, fixed")});
 }
 
 }  // namespace treadle_python

@@ -145,6 +145,7 @@ class Session {
                    size_t memory, PyObject* save, PyObject* options) const;
   py::Object dump_graph() const;
   py::Object optimized_model() const;
+  py::Object write_c(PyObject* options, PyObject* fixed) const;
   py::Object dump_plan(PyObject* feed) const;
 
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.

@@ -297,6 +297,26 @@ class Session {
     return detail::take_text(treadle_session_dump_plan, get(), arrays.names.data(), arrays.values.data(),
                              arrays.names.size());
   }
+  // The model as C; options and fixed inputs as in treadle_session_write_c.
+  struct WrittenC {
+    std::string source, header;
+  };
+  WrittenC write_c(const std::vector<std::string>& options, const Feeds& fixed = {}) const {
+    const detail::FeedArrays arrays(fixed);
+    std::vector<const char*> texts;
+    for (const std::string& option : options) texts.push_back(option.c_str());
+    WrittenC written;
+    written.source = detail::take_text([&](char** source) {
+      char* header = nullptr;
+      treadle_status* const status =
+          treadle_session_write_c(get(), texts.data(), texts.size(), arrays.names.data(), arrays.values.data(),
+                                  arrays.names.size(), source, &header);
+      const std::unique_ptr<char, void (*)(void*)> owned(header, treadle_free);
+      if (!status) written.header = header;
+      return status;
+    });
+    return written;
+  }
   treadle_session* get() const { return handle_.get(); }
 
  private:

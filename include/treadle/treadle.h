@@ -313,6 +313,18 @@ TREADLE_API bool treadle_session_is_realtime(const treadle_session* session, con
 /* The serialised model after the rewrites of loading: functions inlined, constants folded. */
 TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size);
 
+/* The model as C: one source file and its header, which need no runtime. Sizes are fixed. `options`: texts
+ *   "prefix=NAME"    begins all names that the header declares ("model")
+ *   "dim=NAME=SIZE"  an open size, by the model's name for it or as input:axis
+ *   "fma=0"          for processors without fused multiply-add; results equal those of kernels without it
+ *   "libm=1"         operations for which the engine has no formula may call <math.h>
+ * `names` and `values`: inputs that always have these values, and are no inputs of the C. `source` includes
+ * "<prefix>.h". Errors: TREADLE_NOT_IMPLEMENTED names every node that cannot be written, and why. */
+TREADLE_API treadle_status* treadle_session_write_c(const treadle_session* session, const char* const* options,
+                                                    size_t option_count, const char* const* names,
+                                                    const treadle_value* const* values, size_t count, char** source,
+                                                    char** header);
+
 /* The names of rewrites, in the order in which they run; NULL past the last. */
 TREADLE_API const char* treadle_pass_name(size_t index);
 /* For people. The graph after the rewrites of loading or, with the option "dump", behind that rewrite in the last

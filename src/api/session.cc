@@ -7,12 +7,15 @@
 #include "api/handles.h"
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
+#include "c/compile.h"
+#include "c/options.h"
 #include "ir/nesting.h"
 #include "opt/pipeline.h"
 #include "report/explain.h"
 #include "report/kernel_events.h"
 #include "report/profile.h"
 #include "session/option_table.h"
+#include "session/plain_program.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -400,6 +403,25 @@ treadle_status* treadle_session_optimized_model(const treadle_session* session, 
     TREADLE_TRY(give_text(model, bytes));
     *size = model.size();
     return {};
+  });
+}
+
+treadle_status* treadle_session_write_c(const treadle_session* session, const char* const* options, size_t option_count,
+                                        const char* const* names, const treadle_value* const* values, size_t count,
+                                        char** source, char** header) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"session", session}, {"source", source}, {"header", header}}));
+    TREADLE_TRY(need_elements("options", options, option_count));
+    session::PlainSizes known;
+    c::Options written;
+    for (size_t i = 0; i < option_count; ++i) TREADLE_TRY(c::read_option(options[i], written, known.sizes));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    known.fixed = feeds;
+    known.isa = written.isa;
+    TREADLE_ASSIGN(const auto program, session->session->plain_program(known));
+    TREADLE_ASSIGN(const c::Files files, c::compile(*program, written));
+    TREADLE_TRY(give_text(files.source, source));
+    return give_text(files.header, header);
   });
 }
 

@@ -91,6 +91,8 @@ class PrepareContext {
   size_t kept_bytes = 0;
   // The caller wants `form` only: an operator that fills it may leave `kernel` empty.
   bool form_only = false;
+  // Operators that move elements say in `form` where the elements of operands and results of at most so many come from.
+  int64_t most_moves = 1024;
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;

@@ -23,6 +23,7 @@ void with_form(const ir::Node& node, std::span<const Operand> inputs, const Oper
   ElementwiseForm form;
   PrepareContext context{node, inputs, std::span(&result, 1), states, packs, {}, 0, &form};
   context.form_only = true;
+  context.most_moves = 0;
   if (node.op->prepare(context).ok()) use(form);
 }
 

@@ -27,9 +27,9 @@ void Moves::copy(size_t input, size_t output, std::span<const int64_t> dims, std
 }
 
 Moves* moves_of(PrepareContext& context) {
-  if (!context.form || context.form_only) return nullptr;
+  if (!context.form || context.most_moves == 0) return nullptr;
   if (std::ranges::any_of(context.inputs, [](const Operand& in) { return in.is_part; })) return nullptr;
-  const auto is_few = [](const Operand& operand) { return operand.element_count() <= Moves::kMost; };
+  const auto is_few = [&](const Operand& operand) { return operand.element_count() <= context.most_moves; };
   for (const Operand& out : context.outputs) {
     if (!out.present() || !is_few(out) || out.element_count() == 0) return nullptr;
   }

@@ -11,8 +11,6 @@
 namespace treadle {
 
 struct Moves {
-  static constexpr int64_t kMost = 1024;  // the most elements of an operand or a result
-
   // By input of the node: the number of its first element. Elements are counted through all inputs that have the formal
   // type of the results. -1: the input has another type, or is left out.
   std::vector<int64_t> first;

@@ -56,7 +56,7 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   for (const ir::Node* node : unit.reductions) call.operands.push_back(define(node->outputs[0], Storage::kArena));
   call.outputs += static_cast<uint32_t>(unit.reductions.size());
   call.group = unit.all();
-  if (in_loop_) call.code = code_of_group(fusion_, unit, {group.inputs, group.outputs}, call);
+  if (wants_code()) call.code = code_of_group(fusion_, unit, {group.inputs, group.outputs}, call);
   const ir::Node* const last = call.group.back();
   const uint32_t at = emit_call(last, std::move(call));
   count_work(group.builder.estimated_ns());
@@ -158,18 +158,23 @@ Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
   }
   for (const ir::Value* v : node.outputs) out.push_back(v ? operand_of(*v) : Operand());
   ElementwiseForm form;
-  PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, in_loop_ ? &form : nullptr, p_.threads};
+  PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, wants_code() ? &form : nullptr, p_.threads};
+  if (plain_) {
+    constexpr int64_t kMostListed = 1 << 20;
+    context.form_only = true;
+    context.most_moves = kMostListed;
+  }
   Status refused = node.op->prepare(context);
   if (was_stopped()) return stopped();  // the kernel may be incomplete
   if (!refused.ok()) return fails_plan(refused) ? std::move(refused) : emit_after_views(node, unit);
   for (const ir::Value* v : node.outputs) call.operands.push_back(define(v, Storage::kArena));
-  call.operands.push_back(new_scratch(context.scratch_bytes));
-  if (context.kept_bytes > 0) {
+  call.operands.push_back(plain_ ? kNoSlot : new_scratch(context.scratch_bytes));
+  if (context.kept_bytes > 0 && !plain_) {
     call.operands.push_back(new_scratch(context.kept_bytes));
     call.kept = 1;
   }
   call.kernel = context.kernel;
-  if (in_loop_) call.code = code_of_node(node, form, call);
+  if (wants_code()) call.code = code_of_node(node, form, call, plain_);
   emit_call(&node, std::move(call));
   size_t bytes = 0;
   for (const Operand& operand : in) bytes += operand.byte_size();

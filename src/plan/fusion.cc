@@ -240,7 +240,7 @@ std::vector<const ir::Node*> Unit::all() const {
   return all;
 }
 
-Fusion::Fusion(const ir::Graph& graph, bool enabled, int threads) : enabled_(enabled), threads_(threads) {
+Fusion::Fusion(const ir::Graph& graph, const Options& options) : options_(options) {
   auto count = [&](const ir::Value* v) {
     if (v) ++*uses_.emplace(v).first;
   };
@@ -255,7 +255,7 @@ Fusion::Fusion(const ir::Graph& graph, bool enabled, int threads) : enabled_(ena
 
 bool Fusion::is_elementwise(const ir::Node& node) {
   const OpDef& op = *node.op;
-  if (!enabled_) return false;
+  if (!options_.enabled) return false;
   if (!op.elementwise || !op.prepare || op.effects == Effects::kRandom || is_alias(node)) {
     return false;
   }
@@ -278,7 +278,7 @@ std::vector<Unit> Fusion::units(const ir::Region& region) {
 
 bool Fusion::is_view(const ir::Node& node) {
   constexpr int64_t kFarthest = 4;  // elements from one to the next; reading elements that are farther apart is slower
-  if (!enabled_ || !node.op->moves_elements || !node.op->prepare || is_alias(node)) return false;
+  if (!options_.enabled || !node.op->moves_elements || !node.op->prepare || is_alias(node)) return false;
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0]) || !is_held(node.inputs[0])) {
     return false;
   }
@@ -319,7 +319,9 @@ std::optional<Lines> lines_of(const kernels::ReducePlan& plan, ElementType type)
 }  // namespace
 
 bool Fusion::is_reduction(const ir::Node& node) {
-  if (!enabled_ || !node.op->prepare || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
+  if (!options_.enabled || !options_.reduces || !node.op->prepare || node.outputs.size() != 1 ||
+      !is_held(node.outputs[0]))
+    return false;
   const int64_t count = count_of(*node.inputs[0]);
   const bool is_known = std::all_of(node.inputs.begin() + 1, node.inputs.end(),
                                     [](const ir::Value* v) { return !v || v->is_constant(); });
@@ -330,7 +332,7 @@ bool Fusion::is_reduction(const ir::Node& node) {
   });
   if (!plan) return false;
   const auto lines = lines_of(*plan, node.inputs[0]->type.element);
-  if (!lines || (lines->outer == 1 && threads_ > 1 && count > kMostOnOneThread)) return false;
+  if (!lines || (lines->outer == 1 && options_.threads > 1 && count > kMostOnOneThread)) return false;
   reductions_.emplace(&node, *plan);
   lines_.emplace(&node, *lines);
   return true;

@@ -58,8 +58,12 @@ uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operan
 
 class Fusion {
  public:
-  // If not `enabled`, every node stays alone. `threads`: the number that a run may use.
-  Fusion(const ir::Graph& graph, bool enabled, int threads);
+  struct Options {
+    bool enabled = true;  // otherwise every node stays alone
+    bool reduces = true;  // groups may reduce what they make
+    int threads = 1;      // the number that a run may use
+  };
+  Fusion(const ir::Graph& graph, const Options& options);
 
   // The nodes of `region` in the order in which they should run. Nested regions are not included.
   std::vector<Unit> units(const ir::Region& region);
@@ -93,8 +97,7 @@ class Fusion {
   // Whether all operands of `unit` have constant strides along each axis of `lines`.
   bool is_even(const Unit& unit, const Lines& lines) const;
 
-  bool enabled_;
-  int threads_;
+  Options options_;
   PointerMap<ir::Value, size_t> uses_;           // in all regions; outputs of regions count
   std::deque<ElementwiseForm> forms_;            // of members of groups
   PointerMap<ir::Node, ElementwiseForm*> form_;  // the form of each node

@@ -263,9 +263,10 @@ GatherCode gather_of(const ElementwiseForm& form, const ir::Node& node, const Ke
   return {in.operands[0], in.operands[1], in.operands[2], node.inputs[0]->type.element, wide, outer, n, row, count};
 }
 
-std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call) {
+std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call,
+                                        bool any_size) {
   if (form.kind == Kind::kMoves || (form.kind == Kind::kNone && form.regions)) return move_of(form, node, call);
-  if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !is_small(node)) {
+  if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !(any_size || is_small(node))) {
     return std::nullopt;
   }
   if (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1) return std::nullopt;
@@ -334,7 +335,7 @@ std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit
 }
 
 std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
-                                               const KernelCall& call) {
+                                               const KernelCall& call, bool any_size) {
   if (node.outputs.size() == 1 && node.outputs[0] && node.op->elementwise) {
     const ir::Node* const nodes[] = {&node};
     ElementwiseForm own = in_one_type(form, node);
@@ -345,7 +346,7 @@ std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const Eleme
       return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
     }
   }
-  auto other = other_of(node, form, call);
+  auto other = other_of(node, form, call, any_size);
   if (!other) return nullptr;
   const void* packed = form.kind == Kind::kProduct ? packed_of(form, node) : nullptr;
   return std::make_shared<KernelCode>(KernelCode{std::nullopt, std::move(other), packed});

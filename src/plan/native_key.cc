@@ -176,7 +176,7 @@ class KeyWriter {
   }
 
   void add(uint32_t s, const Slot& slot) {
-    const auto& [storage, index, offset, bytes, slot_type, constant, first, last] = slot;
+    const auto& [storage, index, offset, bytes, slot_type, constant, first, last, value] = slot;
     d_.number(s).number(storage).number(bytes);
     type(slot_type);
     if (storage != Storage::kConstant) return;

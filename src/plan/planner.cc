@@ -55,11 +55,11 @@ Status Planner::run() {
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
   if (p_.threads > 1 && !observed_) add_pipelines();
-  if (!observed_) strip_mine(p_);
+  if (!observed_ && !plain_) strip_mine(p_);
   fresh_.resize(p_.slots.size());
-  finish_groups();
+  if (!plain_) finish_groups();
   if (stop_requested()) return stopped();
-  chain_loops(p_);
+  if (!plain_) chain_loops(p_);
   place_in_arena(p_);
   if (stop_requested()) return stopped();
   place_releases(p_);
@@ -93,6 +93,7 @@ uint32_t Planner::slot(const ir::Value* v) {
   TREADLE_ASSERT(v->is_constant());
   const uint32_t s = new_slot(Storage::kConstant, v->type);
   p_.slots[s].constant = v->constant;
+  p_.slots[s].value = v;
   slot_of_.put(v, s);
   return s;
 }
@@ -100,6 +101,7 @@ uint32_t Planner::slot(const ir::Value* v) {
 uint32_t Planner::define(const ir::Value* v, Storage storage) {
   if (!v) return kNoSlot;
   const uint32_t s = new_slot(storage, v->type);
+  p_.slots[s].value = v;
   slot_of_.put(v, s);
   return s;
 }

@@ -34,7 +34,10 @@ bool same_memory(const Type& a, const Type& b);
 class Planner {
  public:
   Planner(Program& program, const ProgramOptions& options)
-      : p_(program), observed_(options.observed), fusion_(*program.graph, options.optimize, program.threads) {
+      : p_(program),
+        observed_(options.observed),
+        plain_(options.plain),
+        fusion_(*program.graph, {options.optimize, !options.plain, program.threads}) {
     new_slot(Storage::kNull, {});
   }
 
@@ -146,7 +149,9 @@ class Planner {
 
   static constexpr uint32_t kAsked = UINT32_MAX;
   Program& p_;
-  const bool observed_;
+  const bool observed_, plain_;
+  // Whether instructions say what they compute: in loops, for native code.
+  bool wants_code() const { return in_loop_ || plain_; }
   bool in_loop_ = false;    // emission is inside of a loop
   double work_ns_ = 0;      // work of all instructions so far
   double unpolled_ns_ = 0;  // work of the instructions since the last kPoll

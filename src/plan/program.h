@@ -58,6 +58,7 @@ struct Slot {
   Type type;                              // concrete for memory that kernels write
   Tensor constant;                        // kConstant
   uint32_t first = UINT32_MAX, last = 0;  // the first and last instruction that use arena memory
+  const ir::Value* value = nullptr;       // the first value that it holds; null: memory of the plan's own
 };
 
 // A prepared kernel over slots: inputs, outputs, scratch, memory kept from run to run.
@@ -280,6 +281,9 @@ struct ProgramOptions {
   // For observers of runs (run/observer.h): an instruction makes all elements of its outputs at once, in their order,
   // and Program::values is filled.
   bool observed = false;
+  // For writers of code (c/compile.h): every kernel says what it computes (KernelCall::code) if it can, and none runs.
+  // No instruction reduces what it makes, and no loop is shared among threads.
+  bool plain = false;
 };
 
 // Plans a specialised graph (see specialize.h). On failure `graph` is given back: packed constants stay in `packs`

@@ -17,6 +17,7 @@
 #include "session/bound_run.h"
 #include "session/graph_dump.h"
 #include "session/loaded.h"
+#include "session/plain_program.h"
 #include "session/plan_cache.h"
 #include "session/reference_run.h"
 #include "session/written_model.h"
@@ -335,6 +336,12 @@ std::string Session::breaks_realtime(const session::Planned* plan) const {
 
 Result<session::Planned> Session::plan_model() const {
   return impl_->plans->plan_model();
+}
+
+Result<std::shared_ptr<const plan::Program>> Session::plain_program(const session::PlainSizes& known) const {
+  auto program = session::plain_program(impl_->loaded, known);
+  if (!program.ok()) return impl_->loaded.in_file(std::move(program).status());
+  return program;
 }
 
 Result<std::string> Session::dump_graph() const {

@@ -14,6 +14,9 @@ namespace treadle {
 namespace opt {
 class Remarks;
 }
+namespace plan {
+struct Program;
+}
 namespace run {
 class NativeCache;
 }
@@ -22,6 +25,7 @@ class BoundRun;
 class ModelValues;
 class Plan;
 struct Fingerprint;
+struct PlainSizes;
 struct Planned;
 }  // namespace session
 
@@ -99,6 +103,8 @@ class Session {
   std::string breaks_realtime(const session::Planned* plan) const;
   // A plan for the input types that the model declares, for inspection, with native code of all loops.
   Result<session::Planned> plan_model() const;
+  // A plan for writers of code (session/plain_program.h).
+  Result<std::shared_ptr<const plan::Program>> plain_program(const session::PlainSizes& known) const;
   // The same model for observers of runs (SessionOptions::observed), as it is written: no rewrites, no native code.
   // For feeds of which one is None, a model without that input, as run() takes it. Made by the first call, and kept.
   // Errors: those of loading, and kInvalidArgument as of run().

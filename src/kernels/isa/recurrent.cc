@@ -1,6 +1,7 @@
 #include "kernels/recurrent.h"
 
 #include "kernels/isa/rows.h"
+#include "kernels/recurrent_cells.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -9,11 +10,10 @@ namespace {
 using functions::Sigmoid;
 using functions::Tanh;
 using math::sigmoid_divisor;
-using math::tanh_fraction;
 
 // A step goes over a stretch of a row in several passes, one function each; intermediate results stay in first-level
 // cache. A short pass lets the processor work on several vectors at a time, which a loop with all functions of a step
-// does not. Sigmoids and tanhs stay fractions until they are combined, so one division serves two functions.
+// does not.
 constexpr size_t kStretch = 128;
 
 // Calls fn(first, count) over stretches of a row; a short rest belongs to the stretch before it.
@@ -74,19 +74,8 @@ struct UpdateLanes {
   V gate, z, h;
 };
 
-// (1 - z)·candidate + z·h
-template <class V>
-TREADLE_ALWAYS_INLINE V blend(V z, V candidate, V h) {
-  const V one(typename V::Scalar(1));
-  return (one - z) * candidate + z * h;
-}
-
 constexpr auto kDivisor = [](auto x) { return sigmoid_divisor(x); };
-// tanh(x) / divisor
-constexpr auto kTanhOver = [](auto x, auto divisor) {
-  const auto [top, bottom] = tanh_fraction(x);
-  return top / (bottom * divisor);
-};
+constexpr auto kTanhOver = [](auto x, auto divisor) { return cells::tanh_over(x, divisor); };
 
 template <class T>
 void lstm(const void* gates, const void* c, void* h_out, void* c_out, size_t hidden) {
@@ -97,7 +86,7 @@ void lstm(const void* gates, const void* c, void* h_out, void* c_out, size_t hid
     Stretch<T> s;
     pass(count, s.at, kDivisor, i);
     pass(count, s.at, kTanhOver, candidate, s.at);
-    const auto update = [](auto forget, auto old, auto added) { return old / sigmoid_divisor(forget) + added; };
+    const auto update = [](auto forget, auto old, auto added) { return cells::lstm_state(forget, old, added); };
     pass(count, after + first, update, f, before + first, s.at);
     pass(count, s.at, kDivisor, o);
     pass(count, h + first, kTanhOver, after + first, s.at);
@@ -118,15 +107,10 @@ void gru(const void* x_gates, const void* u_gates, const void* h_in, void* h_out
           return GruLanes<V>{V::load(xr + k), V::load(ur + k), V::load(xr + hidden + k), V::load(ur + hidden + k)};
         },
         [&](size_t k, auto in) {
-          (in.u_candidate / sigmoid_divisor(in.x + in.u) + in.candidate).store(candidate.at + k);
+          cells::gru_candidate(in.x + in.u, in.u_candidate, in.candidate).store(candidate.at + k);
         });
     pass(count, divisor.at, [](auto a, auto b) { return sigmoid_divisor(a + b); }, xz, uz);
-    // With z = 1 / d and candidate = t / b: ((d - 1) t + h b) / (d b).
-    const auto update = [](auto gate, auto d, auto old) {
-      using V = decltype(gate);
-      const auto [top, bottom] = tanh_fraction(gate);
-      return multiply_add(d - V(typename V::Scalar(1)), top, old * bottom) / (d * bottom);
-    };
+    const auto update = [](auto gate, auto d, auto old) { return cells::gru_state(gate, d, old); };
     pass(count, out + first, update, candidate.at, divisor.at, h + first);
   });
 }
@@ -148,7 +132,7 @@ void gru_update(const void* gate_in, const void* z_in, const void* h_in, void* h
         using V = Vec<T, lanes.value>;
         return UpdateLanes<V>{V::load(gate + k), V::load(z + k), V::load(h + k)};
       },
-      [=](size_t k, auto in) { blend(in.z, Tanh::eval(in.gate), in.h).store(out + k); });
+      [=](size_t k, auto in) { cells::blend(in.z, Tanh::eval(in.gate), in.h).store(out + k); });
 }
 
 template <class T>

@@ -54,7 +54,7 @@ bool is_whole(const PrepareContext& c, const CopiedPart& part) {
 }
 
 void say_regions(PrepareContext& c, std::span<const CopiedPart> parts) {
-  if (!c.form || c.form_only) return;
+  if (!c.form || c.most_moves == 0) return;
   const auto dims_of = [](std::span<const int64_t> from) { return Dims(from.begin(), from.end()); };
   auto regions = std::make_shared<std::vector<CopiedRegion>>();
   for (const CopiedPart& part : parts) {

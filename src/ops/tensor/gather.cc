@@ -83,7 +83,7 @@ KernelFn gather_kernel(const GatherState& s) {
 void say_gather(PrepareContext& c, const GatherState& s) {
   const auto row = static_cast<int64_t>(s.bytes / byte_width(c.inputs[0].type));
   const auto count = static_cast<int64_t>(s.count);
-  if (c.form && !c.form_only && !c.inputs[1].constant) {
+  if (c.form && c.most_moves > 0 && !c.inputs[1].constant) {
     c.form->kind = ElementwiseForm::Kind::kGather;
     c.form->gather = {static_cast<int64_t>(s.outer), s.n, row, count};
     return;

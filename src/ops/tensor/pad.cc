@@ -130,7 +130,7 @@ class PadRegions {
 };
 
 void say_regions(PrepareContext& c, const PadState& s) {
-  if (!c.form || c.form_only || s.plan.empty || s.plan.width > sizeof(uint64_t)) return;
+  if (!c.form || c.most_moves == 0 || s.plan.empty || s.plan.width > sizeof(uint64_t)) return;
   CopiedRegion border;
   border.input = s.has_value ? kValueInput : CopiedRegion::kConstant;
   std::memcpy(&border.bits, s.value, s.plan.width);

@@ -1,0 +1,33 @@
+#pragma once
+// A model as C: one source and one header, without a runtime.
+
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "plan/program.h"
+
+namespace treadle::c {
+
+struct Options {
+  std::string prefix = "model";  // of all names that the header declares
+  // The instruction set whose kernels the code equals bit for bit. kBaseline: no fused multiply-add.
+  Isa isa = Isa::kAvx2;
+  bool libm = false;  // operations without a formula of the engine's own may call <math.h>
+};
+
+struct Files {
+  std::string source, header;
+};
+
+// Why an instruction cannot be written.
+struct Refusal {
+  std::string node;    // "Sin node 'y'"
+  std::string reason;  // "..." as the end of "..., because"
+};
+
+// `program`: made with ProgramOptions::plain. Errors: kNotImplemented with every node that cannot be written, and why.
+Result<Files> compile(const plan::Program& program, const Options& options);
+
+}  // namespace treadle::c

@@ -1,0 +1,75 @@
+#pragma once
+// The functions of a C file that the code of its instructions calls: elementwise operations, conversions, rounding.
+// A function is written when it is asked for the first time. Names begin with the prefix of the file.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu.h"
+#include "c/text.h"
+#include "kernels/elementwise_ops.h"
+#include "type/element_type.h"
+
+namespace treadle::c {
+
+class Functions {
+ public:
+  // `isa`: the instruction set whose kernels the code equals bit for bit.
+  // `libm`: operations for which there is no formula call the C library's.
+  Functions(std::string prefix, Isa isa, bool libm) : prefix_(std::move(prefix)), isa_(isa), libm_(libm) {}
+
+  const std::string& prefix() const { return prefix_; }
+  std::string upper_prefix() const;  // for macros
+  // Whether a * b + c rounds once.
+  bool fuses() const { return isa_ != Isa::kBaseline; }
+  // Elements of this compute type in a vector of the kernels: the order of sums follows from it.
+  int lanes(ElementType type) const;
+
+  // The name of function `name`, which `write` writes if it is new. Functions that it asks for stand in front of it.
+  std::string get(std::string_view name, const std::function<void(Text&, const std::string&)>& write);
+
+  // Of floats: their bits, and floats of bits.
+  std::string bits_of(ElementType type);
+  std::string of_bits(ElementType type);
+  std::string multiply_add(ElementType type);
+  std::string floor(ElementType type);
+  std::string ceil(ElementType type);
+  std::string round_even(ElementType type);
+  std::string sqrt(ElementType type);
+
+  // f(x), f(a, b) or f(a, b, c) in a compute type; `alpha` and `beta` follow where the operation has parameters, and
+  // the address of an error code where it can fail. Empty: only the C library has it.
+  std::string operation(kernels::ElementwiseOp op, ElementType type);
+  static bool has_parameters(kernels::ElementwiseOp op, ElementType type);
+  static bool can_fail(kernels::ElementwiseOp op, ElementType type);
+  // The natural logarithm of a double, as the engine takes it of sums: the C library's. Empty: not allowed.
+  std::string logarithm() {
+    if (libm_) calls_libm_ = true;
+    return libm_ ? "log" : "";
+  }
+  // From one stored type to another, by the rules of kernels/convert.h. Empty: the same type.
+  std::string convert(ElementType from, ElementType to);
+
+  // Whether a function calls the C library.
+  bool calls_libm() const { return calls_libm_; }
+  // All functions so far, each behind those that it calls.
+  const std::string& str() const { return text_; }
+
+ private:
+  std::string by_definition(kernels::ElementwiseOp op, ElementType type);
+  std::string by_library(kernels::ElementwiseOp op, ElementType type);
+  std::string of_integers(kernels::ElementwiseOp op, ElementType type);
+  std::string rounding(std::string_view name, ElementType type, std::string_view correction);
+
+  std::string prefix_;
+  Isa isa_;
+  bool libm_;
+  bool calls_libm_ = false;
+  std::map<std::string, std::string, std::less<>> names_;  // of functions so far; empty: cannot be written
+  std::string text_;
+};
+
+}  // namespace treadle::c

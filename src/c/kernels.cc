@@ -1,0 +1,481 @@
+// Instructions that move elements, reduce, multiply matrices, or gather.
+
+#include <algorithm>
+#include <cstring>
+
+#include "c/sums.h"
+#include "c/writer.h"
+
+namespace treadle::c {
+
+namespace {
+
+using kernels::ReduceOp;
+
+std::string times(const std::string& index, int64_t stride) {
+  if (stride == 1) return index;
+  return fmt::format("{} * {}", index, stride);
+}
+
+// Loops over `dims` without those of size 1, and the offsets that indices and strides give.
+class Loops {
+ public:
+  explicit Loops(Writer& writer, std::string_view name = "i") : w_(writer), name_(name) {}
+
+  void open(const Dims& dims) {
+    for (const int64_t size : dims) {
+      names_.push_back(size == 1 ? "" : fmt::format("{}{}", name_, names_.size()));
+      if (size == 1) continue;
+      w_.text().open("for (ptrdiff_t {0} = 0; {0} < {1}; ++{0})", names_.back(), size);
+      ++opened_;
+    }
+  }
+  std::string offset(const Dims& strides, int64_t start = 0) const {
+    std::string sum;
+    for (size_t d = 0; d < names_.size(); ++d) {
+      if (names_[d].empty() || strides[d] == 0) continue;
+      sum += (sum.empty() ? "" : " + ") + times(names_[d], strides[d]);
+    }
+    if (start != 0 || sum.empty()) {
+      sum += sum.empty() ? std::to_string(start) : fmt::format(" {} {}", start < 0 ? "-" : "+", std::abs(start));
+    }
+    return sum;
+  }
+  void close() {
+    for (; opened_ > 0; --opened_) w_.text().close();
+  }
+
+ private:
+  Writer& w_;
+  std::string name_;
+  std::vector<std::string> names_;
+  int opened_ = 0;
+};
+
+Dims row_major(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t next = 1;
+  for (size_t d = dims.size(); d-- > 0;) strides[d] = next, next *= dims[d];
+  return strides;
+}
+
+int64_t product_of(const Dims& dims) {
+  int64_t product = 1;
+  for (const int64_t size : dims) product *= size;
+  return product;
+}
+
+std::string plus(const std::string& pointer, const std::string& offset) {
+  return offset == "0" ? pointer : fmt::format("{} + {}", pointer, offset);
+}
+
+// Drops dimensions of size 1 and joins neighbours that one stride walks through.
+void merge(Dims& dims, std::initializer_list<Dims*> strides) {
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) {
+      dims.erase(d);
+      for (Dims* s : strides) s->erase(d);
+    }
+  }
+  for (size_t d = dims.size(); d-- > 1;) {
+    const bool joins = std::ranges::all_of(strides, [&](Dims* s) { return (*s)[d - 1] == (*s)[d] * dims[d]; });
+    if (!joins) continue;
+    dims[d - 1] *= dims[d];
+    dims.erase(d);
+    for (Dims* s : strides) {
+      (*s)[d - 1] = (*s)[d];
+      s->erase(d);
+    }
+  }
+}
+
+void write_region(Writer& w, ElementType type, const plan::MoveCode::Region& region) {
+  if (product_of(region.dims) == 0) return;
+  Dims dims = region.dims, in = region.in_strides, out = region.out_strides;
+  const bool fills = region.from == plan::kNoSlot;
+  if (fills) in = Dims(dims.size());
+  merge(dims, {&in, &out});
+  const std::string to = w.writes(region.to, type);
+  const std::string from = fills ? "" : w.reads(region.from, type);
+  const auto width = static_cast<int64_t>(byte_width(type));
+  const bool is_block = !fills && !dims.empty() && in.back() == 1 && out.back() == 1 && dims.back() >= 4;
+  int64_t block = 1;
+  if (is_block) {
+    block = dims.back();
+    dims.pop_back(), in.pop_back(), out.pop_back();
+  }
+  Loops loops(w);
+  loops.open(dims);
+  const std::string at = loops.offset(out, region.out_start);
+  if (fills) {
+    uint64_t bits = region.bits;
+    w.text().line("{}[{}] = {};", to, at, literal(type, &bits));
+  } else if (is_block) {
+    w.text().line(
+        "{}", w.copy(plus(to, at), plus(from, loops.offset(in, region.in_start)), static_cast<size_t>(block * width)));
+  } else {
+    w.text().line("{}[{}] = {}[{}];", to, at, from, loops.offset(in, region.in_start));
+  }
+  loops.close();
+}
+
+// Elements whose numbers are listed, as runs with one stride within one operand.
+void write_list(Writer& w, const plan::MoveCode& code, const plan::MoveCode::Output& output) {
+  const std::string to = w.writes(output.slot, code.type);
+  const auto source = [&](int64_t number) {
+    int64_t first = 0;
+    for (const auto& in : code.inputs) {
+      if (number < first + in.count) return std::pair(&in, number - first);
+      first += in.count;
+    }
+    return std::pair<const plan::MoveCode::Input*, int64_t>(nullptr, 0);
+  };
+  const auto& from = output.from;
+  // How many runs there are.
+  size_t runs = 1;
+  for (size_t i = 2; i < from.size(); ++i) {
+    if (from[i] - from[i - 1] != from[i - 1] - from[i - 2]) ++runs;
+  }
+  constexpr size_t kMostRuns = 96;
+  if (runs > kMostRuns && code.inputs.size() == 1) {
+    // A table of positions; -1 and below are constants.
+    const std::vector<int32_t> positions(from.begin(), from.end());
+    const std::string table = w.table("positions", ElementType::kInt32, positions.data(), positions.size());
+    const std::string x = w.reads(code.inputs[0].slot, code.type);
+    w.text().open("for (ptrdiff_t i = 0; i < {}; ++i)", from.size());
+    if (std::ranges::min(from) >= 0) {
+      w.text().line("{}[i] = {}[{}[i]];", to, x, table);
+    } else {
+      std::vector<std::byte> elements(code.constants.size() * byte_width(code.type));
+      for (size_t i = 0; i < code.constants.size(); ++i) {
+        std::memcpy(elements.data() + i * byte_width(code.type), &code.constants[i], byte_width(code.type));
+      }
+      const std::string constants = w.table("constants", code.type, elements.data(), code.constants.size());
+      w.text().line("{}[i] = {}[i] < 0 ? {}[-1 - {}[i]] : {}[{}[i]];", to, table, constants, table, x, table);
+    }
+    w.text().close();
+    return;
+  }
+  for (size_t i = 0; i < from.size();) {
+    if (from[i] < 0) {
+      size_t end = i + 1;
+      while (end < from.size() && from[end] == from[i]) ++end;
+      uint64_t bits = code.constants[static_cast<size_t>(-1 - from[i])];
+      const std::string value = literal(code.type, &bits);
+      if (end - i < 4) {
+        for (; i < end; ++i) w.text().line("{}[{}] = {};", to, i, value);
+      } else {
+        w.text().line("for (ptrdiff_t i = {}; i < {}; ++i) {}[i] = {};", i, end, to, value);
+      }
+      i = end;
+      continue;
+    }
+    const auto [input, at] = source(from[i]);
+    const std::string x = w.reads(input->slot, code.type);
+    size_t end = i + 1;
+    int64_t stride = 0;
+    if (end < from.size() && from[end] >= 0 && source(from[end]).first == input) {
+      stride = from[end] - from[i];
+      while (end < from.size() && from[end] >= 0 && source(from[end]).first == input &&
+             from[end] - from[end - 1] == stride) {
+        ++end;
+      }
+    }
+    if (end - i < 4) {
+      for (size_t k = i; k < end; ++k) w.text().line("{}[{}] = {}[{}];", to, k, x, source(from[k]).second);
+    } else if (stride == 1) {
+      w.text().line(
+          "{}", w.copy(plus(to, std::to_string(i)), plus(x, std::to_string(at)), (end - i) * byte_width(code.type)));
+    } else {
+      w.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i + {}] = {}[{} + i * {}];", end - i, to, i, x, at, stride);
+    }
+    i = end;
+  }
+}
+
+// What ends a reduction: from the wide sum to an element.
+std::string finished(Writer& w, ReduceOp op, ElementType type, const std::string& sum, int64_t count,
+                     std::string& why) {
+  const ElementType compute = wide_type(type), wide = wide_sum(type);
+  Functions& functions = w.functions();
+  std::string result = sum;
+  ElementType made = wide;
+  switch (op) {
+    case ReduceOp::kMean:
+      result = is_float(compute) ? fmt::format("{} / {}.0", sum, count) : fmt::format("{} / {}", sum, count);
+      break;
+    case ReduceOp::kL2:
+      result =
+          fmt::format("{}({})", functions.sqrt(ElementType::kDouble), w.converted(wide, ElementType::kDouble, sum));
+      made = ElementType::kDouble;
+      break;
+    case ReduceOp::kLogSum: {
+      const std::string log = functions.logarithm();
+      if (log.empty()) why = "the logarithm of a sum is the C library's (libm allows it)";
+      result = fmt::format("{}({})", log, w.converted(wide, ElementType::kDouble, sum));
+      made = ElementType::kDouble;
+      break;
+    }
+    case ReduceOp::kLogSumExp:
+      why = "its code is not written in C yet";
+      break;
+    default:
+      break;
+  }
+  // Doubles are rounded to floats before narrow floats are made of them.
+  return w.converted(compute, type, w.converted(made, compute, result));
+}
+
+}  // namespace
+
+void write_moves(Writer& w, const plan::MoveCode& code, std::string&) {
+  if (!code.regions.empty()) {
+    for (const auto& region : code.regions) write_region(w, code.type, region);
+    return;
+  }
+  for (const auto& output : code.outputs) write_list(w, code, output);
+}
+
+void write_reduction(Writer& w, const plan::ReductionCode& code, std::string& why) {
+  const std::string from = w.reads(code.from, code.type), to = w.writes(code.to, code.type);
+  Dims rows = code.reduced, row_strides = code.reduced_strides;
+  const int64_t n = rows.empty() ? 1 : rows.back(), stride = rows.empty() ? 1 : row_strides.back();
+  if (!rows.empty()) rows.pop_back(), row_strides.pop_back();
+  const std::string combine = code.columns ? column_function(w.functions(), code.op, code.type)
+                                           : row_function(w.functions(), code.op, code.type);
+  const int64_t count = n * product_of(rows);
+  Loops kept(w);
+  kept.open(code.kept);
+  w.text().open("");
+  w.text().line("{} sum = {};", stored(wide_sum(code.type)), neutral(code.op, code.type));
+  if (count > 0) {
+    Loops reduced(w, "r");
+    reduced.open(rows);
+    std::string at = kept.offset(code.kept_strides);
+    const std::string more = reduced.offset(row_strides);
+    if (more != "0") at = at == "0" ? more : at + " + " + more;
+    const std::string end = code.columns ? fmt::format(", {}", stride) : "";
+    w.text().line("sum = {}(sum, {}, {}{});", combine, plus(from, at), n, end);
+    reduced.close();
+  }
+  const std::string result = finished(w, code.op, code.type, "sum", count, why);
+  w.text().line("{}[{}] = {};", to, kept.offset(row_major(code.kept)), result);
+  w.text().close();
+  kept.close();
+}
+
+void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&) {
+  const std::string from = w.reads(code.from, code.type), to = w.writes(code.to, ElementType::kInt64);
+  const ElementType wide = wide_type(code.type);
+  const auto element = [&](const std::string& at) {
+    return w.converted(code.type, wide, fmt::format("{}[{}]", from, at));
+  };
+  Loops loops(w);
+  loops.open({code.outer, code.inner});
+  const std::string base = loops.offset({code.n * code.inner, 1});
+  w.text().open("");
+  w.text().line("{} best = {};", stored(wide), element(base));
+  w.text().line("ptrdiff_t found = 0;");
+  w.text().open("for (ptrdiff_t k = 1; k < {}; ++k)", code.n);
+  const std::string at = base == "0" ? times("k", code.inner) : fmt::format("{} + {}", base, times("k", code.inner));
+  w.text().line("const {} x = {};", stored(wide), element(at));
+  const char* sign = code.greatest ? ">" : "<";
+  std::string wins = fmt::format("x {}{} best", sign, code.last ? "=" : "");
+  if (is_float(wide)) {
+    wins = code.last ? fmt::format("x != x || {}", wins) : fmt::format("best == best && (x != x || {})", wins);
+  }
+  w.text().line("if ({}) best = x, found = k;", wins);
+  w.text().close();
+  w.text().line("{}[{}] = found;", to, loops.offset({code.inner, 1}));
+  w.text().close();
+  loops.close();
+}
+
+namespace {
+
+// c[i, j] = sum over p of a[i, p] * b[p, j], one chain for each; rows of b are contiguous.
+std::string product_function(Functions& functions, ElementType type) {
+  const std::string_view t = stored(type);
+  const bool real = is_float(type);
+  const std::string_view u = byte_width(type) == 8 ? "uint64_t" : "uint32_t";
+  const std::string_view s = real ? t : u;
+  const std::string fused = real && functions.fuses() ? functions.multiply_add(type) : "";
+  const auto step = [&](Text& text, const std::string& sum, const std::string& x, const std::string& y) {
+    if (!fused.empty()) {
+      text.line("{0} = {1}({2}, {3}, {0});", sum, fused, x, y);
+    } else if (real) {
+      text.line("const {} xy = {} * {};", t, x, y);
+      text.line("{0} = {0} + xy;", sum);
+    } else {
+      text.line("{} += ({}){} * ({}){};", sum, u, x, u, y);
+    }
+  };
+  // Tiles of `rows` rows and `columns` columns, whose sums stay in registers.
+  const auto tile = [&](int rows, int columns) {
+    return functions.get(fmt::format("tile_{}x{}_{}", rows, columns, suffix(type)),
+                         [&](Text& text, const std::string& name) {
+                           text.open(
+                               "static inline void {0}(const {1} *restrict a, ptrdiff_t a_row, ptrdiff_t a_col, "
+                               "const {1} *restrict b, ptrdiff_t b_row, {1} *restrict c, ptrdiff_t c_row, ptrdiff_t k)",
+                               name, t);
+                           text.line("{} s[{}][{}];", s, rows, columns);
+                           text.line("for (int r = 0; r < {}; ++r)", rows);
+                           text.line("  for (int l = 0; l < {}; ++l) s[r][l] = 0;", columns);
+                           text.open("for (ptrdiff_t p = 0; p < k; ++p)");
+                           text.open("for (int r = 0; r < {}; ++r)", rows);
+                           text.line("const {} x = a[r * a_row + p * a_col];", t);
+                           text.open("for (int l = 0; l < {}; ++l)", columns);
+                           step(text, "s[r][l]", "x", "b[p * b_row + l]");
+                           text.close();
+                           text.close();
+                           text.close();
+                           text.line("for (int r = 0; r < {}; ++r)", rows);
+                           text.line("  for (int l = 0; l < {}; ++l) c[r * c_row + l] = ({})s[r][l];", columns, t);
+                           text.close();
+                         });
+  };
+  const int wide = 2 * functions.lanes(type), narrow = functions.lanes(type);
+  const std::string names[2][3] = {{tile(4, wide), tile(4, narrow), tile(4, 1)},
+                                   {tile(1, wide), tile(1, narrow), tile(1, 1)}};
+  return functions.get(fmt::format("product_{}", suffix(type)), [&](Text& text, const std::string& name) {
+    text.open(
+        "static void {0}(const {1} *restrict a, ptrdiff_t a_row, ptrdiff_t a_col, const {1} *restrict b, "
+        "ptrdiff_t b_row, {1} *restrict c, ptrdiff_t c_row, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)",
+        name, t);
+    text.line("ptrdiff_t i = 0;");
+    for (int r = 0; r < 2; ++r) {
+      const int rows = r == 0 ? 4 : 1;
+      text.open("for (; i + {0} <= m; i += {0})", rows);
+      text.line("const {} *a_at = a + i * a_row;", t);
+      text.line("{} *c_at = c + i * c_row;", t);
+      text.line("ptrdiff_t j = 0;");
+      const int columns[] = {wide, narrow, 1};
+      for (int k = 0; k < 3; ++k) {
+        text.line("for (; j + {0} <= n; j += {0}) {1}(a_at, a_row, a_col, b + j, b_row, c_at + j, c_row, k);",
+                  columns[k], names[r][k]);
+      }
+      text.close();
+    }
+    text.close();
+  });
+}
+
+// The matrix of a constant with the element of row p and column j at p * n + j.
+std::string repacked(Writer& w, const plan::ProductCode& code, const Tensor& b) {
+  const kernels::GemmShape& s = code.shape;
+  const size_t width = byte_width(code.type);
+  std::vector<std::byte> packed(static_cast<size_t>(s.k * s.n) * width);
+  const auto* from = static_cast<const std::byte*>(b.raw());
+  for (int64_t p = 0; p < s.k; ++p) {
+    for (int64_t j = 0; j < s.n; ++j) {
+      std::memcpy(packed.data() + static_cast<size_t>(p * s.n + j) * width,
+                  from + static_cast<size_t>(p * s.b_row + j * s.b_col) * width, width);
+    }
+  }
+  return w.table("weights", code.type, packed.data(), static_cast<size_t>(s.k * s.n));
+}
+
+}  // namespace
+
+void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
+  const kernels::GemmShape& s = code.shape;
+  const ElementType type = code.type;
+  const std::string a = w.reads(code.a, type), c = w.writes(code.c, type);
+  std::string b;
+  int64_t b_row = s.b_row, b_col = s.b_col;
+  const Tensor* weights = w.constant(code.b);
+  const bool dots = s.n <= kernels::kGemmDotColumns;
+  if (weights && code.stack.empty() && !dots && b_col != 1) {
+    b = repacked(w, code, *weights);
+    b_row = s.n, b_col = 1;
+  } else {
+    b = w.reads(code.b, type);
+  }
+  Dims sizes, a_steps, b_steps, c_steps;
+  for (const auto& level : code.stack) {
+    sizes.push_back(level.size), a_steps.push_back(level.a), b_steps.push_back(level.b), c_steps.push_back(level.c);
+  }
+  Loops stack(w, "m");
+  stack.open(sizes);
+  const std::string a_at = plus(a, stack.offset(a_steps)), b_at = plus(b, stack.offset(b_steps)),
+                    c_at = plus(c, stack.offset(c_steps));
+  if (dots || b_col != 1) {
+    // One column at a time.
+    Loops loops(w);
+    loops.open({s.m, s.n});
+    const auto add = [&](const std::string& base, const Dims& strides) { return plus(base, loops.offset(strides)); };
+    if (dots) {
+      w.text().line("*({}) = {}({}, {}, {}, {}, {});", add(c_at, {s.c_row, 1}), dot_function(w.functions(), type),
+                    add(a_at, {s.a_row, 0}), s.a_col, add(b_at, {0, b_col}), b_row, s.k);
+    } else {
+      w.text().line("{}({}, 0, {}, {}, {}, {}, 0, 1, 1, {});", product_function(w.functions(), type),
+                    add(a_at, {s.a_row, 0}), s.a_col, add(b_at, {0, b_col}), b_row, add(c_at, {s.c_row, 1}), s.k);
+    }
+    loops.close();
+  } else {
+    w.text().line("{}({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", product_function(w.functions(), type), a_at, s.a_row,
+                  s.a_col, b_at, b_row, c_at, s.c_row, s.m, s.n, s.k);
+  }
+  const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
+  const bool has_bias = code.bias != plan::kNoSlot;
+  if (s.alpha != 1 || has_bias || clamps) {
+    Loops loops(w);
+    loops.open({s.m, s.n});
+    const std::string at = loops.offset({s.c_row, 1});
+    const std::string base = code.stack.empty() ? c : fmt::format("({})", c_at);
+    const bool real = is_float(type);
+    const std::string_view t = stored(type);
+    const std::string_view u = byte_width(type) == 8 ? "uint64_t" : "uint32_t";
+    const auto number = [&](double value) {
+      if (type == ElementType::kFloat) return literal(static_cast<float>(value));
+      if (type == ElementType::kDouble) return literal(value);
+      return literal(static_cast<int64_t>(value));
+    };
+    const auto apply = [&](const std::string& x, const char* op, const std::string& y) {
+      return real ? fmt::format("{} {} {}", x, op, y) : fmt::format("({})(({}){} {} ({}){})", t, u, x, op, u, y);
+    };
+    w.text().open("");
+    w.text().line("{} x = {}[{}];", t, base, at);
+    if (s.alpha != 1) w.text().line("x = {};", apply("x", "*", number(s.alpha)));
+    if (has_bias) {
+      w.text().line("{} y = {}[{}];", t, w.reads(code.bias, type), loops.offset({s.bias_row, s.bias_col}));
+      if (s.beta != 1) w.text().line("y = {};", apply(number(s.beta), "*", "y"));
+      w.text().line("x = {};", apply("x", "+", "y"));
+    }
+    if (clamps) w.text().line("x = x < {0} ? {0} : x > {1} ? {1} : x;", number(s.low), number(s.high));
+    w.text().line("{}[{}] = x;", base, at);
+    w.text().close();
+    loops.close();
+  }
+  stack.close();
+}
+
+void write_gather(Writer& w, const plan::GatherCode& code, std::string&) {
+  const ElementType wide = code.wide ? ElementType::kInt64 : ElementType::kInt32;
+  const std::string data = w.reads(code.data, code.type), index = w.reads(code.index, wide),
+                    to = w.writes(code.to, code.type);
+  Loops loops(w);
+  loops.open({code.count});
+  w.text().open("");
+  w.text().line("int64_t at = {}[{}];", index, loops.offset({1}));
+  w.text().line("if (at < 0) at += {};", code.n);
+  w.text().line("if (at < 0 || at >= {}) return {};", code.n, w.error("INDEX_OUT_OF_RANGE"));
+  Loops outer(w, "o");
+  outer.open({code.outer});
+  const auto join = [](const std::string& x, const std::string& y) {
+    return x == "0" ? y : y == "0" ? x : x + " + " + y;
+  };
+  const std::string from_at = join(outer.offset({code.n * code.row}), times("(ptrdiff_t)at", code.row));
+  const std::string to_at = join(outer.offset({code.count * code.row}), loops.offset({code.row}));
+  if (code.row == 1) {
+    w.text().line("{}[{}] = {}[{}];", to, to_at, data, from_at);
+  } else {
+    w.text().line("{}",
+                  w.copy(plus(to, to_at), plus(data, from_at), static_cast<size_t>(code.row) * byte_width(code.type)));
+  }
+  outer.close();
+  w.text().close();
+  loops.close();
+}
+
+}  // namespace treadle::c

@@ -1,0 +1,580 @@
+// Control flow, memory, and the files.
+
+#include <algorithm>
+
+#include "c/writer.h"
+#include "op/place.h"
+
+namespace treadle::c {
+
+using plan::kNoSlot;
+using plan::OpCode;
+using plan::Storage;
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+// The errors that a run returns, by the numbers of KernelError.
+struct ErrorCode {
+  std::string_view name;
+  int number;
+  std::string_view meaning;
+};
+constexpr ErrorCode kErrors[] = {
+    {"DIVISION_BY_ZERO", 1, "an integer was divided by zero"},
+    {"INDEX_OUT_OF_RANGE", 2, "an index lies outside of its axis"},
+    {"NEGATIVE_EXPONENT", 3, "an exponent is negative"},
+    {"INVALID_VALUE", 4, "a value is not allowed where it is used"},
+    {"SEQUENCE_LENGTH", 6, "a length exceeds the sequence"},
+};
+
+int64_t count_of(const Type& type) {
+  return known_element_count(type.shape);
+}
+
+std::string type_text(const Type& type) {
+  return type.to_string();
+}
+
+}  // namespace
+
+Writer::Writer(const plan::Program& program, const Options& options)
+    : p_(program), options_(options), functions_(options.prefix, options.isa, options.libm) {
+  text_.set_depth(1);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+void Writer::find_names() {
+  places_.resize(p_.slots.size());
+  const auto& top = p_.graph->top();
+  const auto fields = [](const auto& values) {
+    std::set<std::string> taken;
+    std::vector<std::string> names;
+    for (const ir::Value* v : values) {
+      std::string name = identifier(v->name);
+      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", identifier(v->name), i);
+      names.push_back(std::move(name));
+    }
+    return names;
+  };
+  input_names_ = fields(top.inputs);
+  output_names_ = fields(top.outputs);
+}
+
+Writer::Place& Writer::place(uint32_t s) {
+  Place& place = places_[s];
+  if (place.name.empty()) {
+    const plan::Slot& slot = p_.slots[s];
+    std::string name = slot.value ? std::string(slot.value->name) : "v";
+    // The part behind the last slash says most.
+    if (const size_t slash = name.find_last_of('/'); slash != std::string::npos && slash + 1 < name.size()) {
+      name.erase(0, slash + 1);
+    }
+    if (slot.storage == Storage::kInput) name = input_names_[slot.index];
+    if (slot.storage == Storage::kOutput) name = output_names_[slot.index];
+    place.name = names_.add(name);
+  }
+  return place;
+}
+
+ElementType Writer::element(uint32_t s) const {
+  const ElementType type = p_.slots[s].type.element;
+  return is_held(type) ? type : ElementType::kUint8;
+}
+
+bool Writer::is_written(uint32_t s) const {
+  return p_.slots[s].storage != Storage::kConstant && p_.slots[s].storage != Storage::kInput;
+}
+
+std::string Writer::table(std::string_view name, ElementType type, const void* elements, size_t count) {
+  const std::string made = names_.add(fmt::format("{}_{}", options_.prefix, identifier(name)));
+  std::string text = fmt::format("static const {} {}[{}] = {{", stored(type), made, count);
+  const auto* from = static_cast<const std::byte*>(elements);
+  const size_t width = byte_width(type);
+  size_t column = text.size();
+  if (count > 8) text += "\n   ", column = 3;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string number = literal(type, from + i * width);
+    if (column + number.size() + 2 > 110) text += "\n   ", column = 3;
+    text += (count > 8 || i > 0 ? " " : "") + number + (i + 1 < count ? "," : "");
+    column += number.size() + 2;
+  }
+  text += count > 8 ? "\n};\n" : "};\n";
+  tables_ += text;
+  return made;
+}
+
+std::string Writer::pointer(uint32_t s, ElementType type, bool is_const) {
+  const plan::Slot& slot = p_.slots[s];
+  const auto cast = [&](const std::string& x) {
+    return fmt::format("(({}{} *)(void *){})", is_const ? "const " : "", stored(type), x);
+  };
+  if (slot.storage == Storage::kConstant) {
+    const void* elements = slot.constant.raw();
+    const auto count = static_cast<size_t>(slot.constant.element_count());
+    if (count == 0) return fmt::format("((const {} *)0)", stored(type));
+    auto known = table_of_.find(elements);
+    if (known == table_of_.end()) {
+      const std::string name = slot.value ? std::string(slot.value->name) : "constant";
+      known = table_of_.emplace(elements, table(name, slot.constant.type(), elements, count)).first;
+    }
+    if (slot.constant.type() == type) return known->second;
+    return fmt::format("((const {} *)(const void *){})", stored(type), known->second);
+  }
+  Place& at = place(s);
+  at.is_used = true;
+  if (element(s) == type) return at.name;
+  return slot.storage == Storage::kInput ? fmt::format("((const {} *)(const void *){})", stored(type), at.name)
+                                         : cast(at.name);
+}
+
+std::string Writer::reads(uint32_t s, ElementType type) {
+  return pointer(s, type, true);
+}
+std::string Writer::writes(uint32_t s, ElementType type) {
+  return pointer(s, type, false);
+}
+
+const Tensor* Writer::constant(uint32_t s) const {
+  return p_.slots[s].storage == Storage::kConstant ? &p_.slots[s].constant : nullptr;
+}
+
+std::string Writer::scratch(size_t bytes) {
+  const size_t at = instruction_scratch_;
+  instruction_scratch_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_bytes_ = std::max(scratch_bytes_, instruction_scratch_);
+  return fmt::format("(memory + {})", p_.arena_bytes + at);
+}
+
+std::string Writer::error_of_instruction() {
+  instruction_fails_ = may_fail_ = true;
+  return "error";
+}
+
+std::string Writer::converted(ElementType from, ElementType to, const std::string& x) {
+  const std::string function = functions_.convert(from, to);
+  return function.empty() ? x : fmt::format("{}({})", function, x);
+}
+
+std::string Writer::copy(const std::string& to, const std::string& from, size_t bytes) const {
+  return fmt::format("memcpy({}, {}, {});", to, from, bytes);
+}
+
+// The pointers at the head of the function.
+std::string Writer::declarations() {
+  Text text;
+  text.set_depth(1);
+  for (uint32_t s = 0; s < p_.slots.size(); ++s) {
+    const Place& at = places_[s];
+    if (!at.is_used || at.is_local) continue;
+    const plan::Slot& slot = p_.slots[s];
+    const std::string_view t = stored(element(s));
+    switch (slot.storage) {
+      case Storage::kInput:
+        text.line("const {} *const {} = inputs->{};", t, at.name, input_names_[slot.index]);
+        break;
+      case Storage::kOutput:
+        text.line("{} *const {} = outputs->{};", t, at.name, output_names_[slot.index]);
+        break;
+      case Storage::kArena:
+        text.line("{} *const {} = ({} *)(void *)(memory + {});", t, at.name, t, slot.offset);
+        break;
+      default:
+        break;
+    }
+  }
+  return text.str();
+}
+
+// --- control flow ----------------------------------------------------------------------------------------------------
+
+void Writer::refuse(uint32_t pc, std::string reason) {
+  const ir::Node* node = p_.node_of[pc];
+  std::string name = node ? node_place(*node) : std::string("a copy between values");
+  refusals_.push_back({std::move(name), std::move(reason)});
+}
+
+void Writer::comment(uint32_t pc) {
+  std::string names;
+  for (const ir::Node* node : plan::nodes_of(p_, pc)) {
+    names += (names.empty() ? "" : ", ") + node_place(*node);
+  }
+  if (names.empty()) return;
+  constexpr size_t kLongest = 400;
+  if (names.size() > kLongest) names = names.substr(0, kLongest) + " ...";
+  text_.line("/* {} */", in_comment(names));
+}
+
+void Writer::write_range(uint32_t begin, uint32_t end) {
+  for (uint32_t pc = begin; pc < end;) {
+    pc_ = pc;
+    const plan::Instruction& in = p_.code[pc];
+    instruction_scratch_ = 0;
+    if (in.code == OpCode::kBranchUnless) {
+      pc = write_branch(pc);
+    } else if (in.code == OpCode::kLoopBegin) {
+      pc = write_loop(pc);
+    } else {
+      write_instruction(pc++);
+    }
+  }
+}
+
+void Writer::write_instruction(uint32_t pc) {
+  const plan::Instruction& in = p_.code[pc];
+  switch (in.code) {
+    case OpCode::kKernel:
+      write_kernel(pc);
+      break;
+    case OpCode::kCopy: {
+      const plan::Copy& copied = p_.copies[in.index];
+      if (copied.bytes == 0) break;
+      const ElementType type = element(copied.to);
+      text_.line("{}", copy(writes(copied.to, type), reads(copied.from, element(copied.from)), copied.bytes));
+      break;
+    }
+    case OpCode::kRow:
+      comment(pc);
+      write_row(p_.rows[in.index]);
+      break;
+    case OpCode::kGuarded:
+    case OpCode::kCompute:
+    case OpCode::kMove:
+      refuse(pc, "the sizes of its result are known only when it runs");
+      break;
+    default:
+      break;
+  }
+}
+
+void Writer::write_kernel(uint32_t pc) {
+  const plan::KernelCall& call = *plan::kernel_of(p_, pc);
+  for (const uint32_t s : call.operands) {
+    const Type& type = p_.slots[s].type;
+    if (type.is_known() && !is_held(type.element)) {
+      return refuse(pc, fmt::format("C has no elements of type {}", name(type.element)));
+    }
+  }
+  comment(pc);
+  std::string why;
+  instruction_fails_ = false;
+  const auto* elementwise = plan::elementwise_code(p_, pc);
+  const auto* other = plan::other_code(p_, pc);
+  if (elementwise) {
+    c::write_elementwise(*this, *elementwise, why);
+  } else if (other) {
+    write_other(pc, *other, why);
+  } else if (const OperatorFn write = operator_writer(*p_.node_of[pc]); write && call.group.empty()) {
+    write({*this, *p_.node_of[pc], call}, why);
+  } else {
+    why = "its code is not written in C yet";
+  }
+  if (!why.empty()) return refuse(pc, std::move(why));
+  if (instruction_fails_) text_.line("if (error != 0) return error;");
+}
+
+bool Writer::write_other(uint32_t, const plan::InstructionCode& code, std::string& why) {
+  struct Visitor {
+    Writer& w;
+    std::string& why;
+    void operator()(const plan::MoveCode& of) { write_moves(w, of, why); }
+    void operator()(const plan::ReductionCode& of) { write_reduction(w, of, why); }
+    void operator()(const plan::ArgReductionCode& of) { write_extremes(w, of, why); }
+    void operator()(const plan::ProductCode& of) { write_product(w, of, why); }
+    void operator()(const plan::GatherCode& of) { write_gather(w, of, why); }
+  };
+  std::visit(Visitor{*this, why}, code);
+  return why.empty();
+}
+
+uint32_t Writer::write_branch(uint32_t pc) {
+  const plan::Instruction& in = p_.code[pc];
+  const uint32_t jump = in.target - 1, end = p_.code[jump].target;
+  if (p_.slots[in.index].storage == Storage::kHandle) {
+    refuse(pc, "the sizes of its condition are known only when it runs");
+    return end;
+  }
+  comment(pc);
+  text_.open("if ({}[0])", reads(in.index, ElementType::kBool));
+  write_range(pc + 1, jump);
+  text_.close(" else {");
+  text_.set_depth(text_.depth() + 1);
+  write_range(in.target, end);
+  text_.close();
+  return end;
+}
+
+void Writer::write_row(const plan::Row& row) {
+  const ElementType index = row.wide ? ElementType::kInt64 : ElementType::kInt32;
+  const ElementType type = element(row.to);
+  const size_t count = row.bytes / byte_width(type);
+  const std::string at = names_.add("at");
+  text_.line("int64_t {} = {}[0];", at, reads(row.index, index));
+  text_.line("if ({} < 0) {} += {};", at, at, row.count);
+  text_.line("if ({0} < 0 || {0} >= {1}) return {2};", at, row.count, error("INDEX_OUT_OF_RANGE"));
+  Place& to = place(row.to);
+  to.is_local = true;
+  text_.line("const {} *const {} = {} + (ptrdiff_t){} * {};", stored(type), to.name, reads(row.from, type), at, count);
+  text_.line("(void){};", to.name);
+}
+
+uint32_t Writer::write_loop(uint32_t pc) {
+  const plan::Loop& loop = p_.loops[p_.code[pc].index];
+  const uint32_t next = loop.last - 1, after = loop.last + 1;
+  const auto is_handle = [&](uint32_t s) { return p_.slots[s].storage == Storage::kHandle; };
+  std::string why;
+  for (const auto& state : loop.states) {
+    if (!state.planned) why = "a state changes its sizes from iteration to iteration";
+  }
+  for (const auto& scan : loop.scan_inputs) {
+    if (!scan.planned || is_handle(scan.whole)) why = "the sizes of a scan input are known only when it runs";
+  }
+  for (const auto& scan : loop.scan_outputs) {
+    if (!scan.whole_planned) why = "the number of rows that it collects is known only when it runs";
+  }
+  for (const uint32_t s : {loop.trip_count, loop.condition, loop.continues}) {
+    if (is_handle(s)) why = "the sizes of its condition or count are known only when it runs";
+  }
+  if (!why.empty()) {
+    refuse(pc, why);
+    write_range(pc + 1, next);  // for further reasons
+    return after;
+  }
+  comment(pc);
+  const std::string n = names_.add("trips"), at = names_.add("trip");
+  text_.open("");
+  // How many iterations.
+  const int64_t known = plan::planned_iterations(p_, loop);
+  if (loop.masked) {
+    // Up to the last row of the mask that is not all false.
+    const auto& mask = loop.scan_inputs[0];
+    const int64_t length = loop.known_iterations, width = static_cast<int64_t>(mask.element_bytes);
+    text_.line("ptrdiff_t {} = {};", n, length);
+    text_.line("while ({0} > 1 && memchr({1} + ({0} - 1) * {2}, 1, {2}) == NULL) --{0};", n,
+               reads(mask.whole, ElementType::kBool), width);
+  } else if (known >= 0) {
+    text_.line("const ptrdiff_t {} = {};", n, known);
+  } else {
+    text_.line("ptrdiff_t {} = PTRDIFF_MAX;", n);
+    if (loop.trip_count != kNoSlot) {
+      const std::string m = reads(loop.trip_count, ElementType::kInt64);
+      text_.line("if ({0}[0] < {1}) {1} = {0}[0] < 0 ? 0 : (ptrdiff_t){0}[0];", m, n);
+    }
+    if (loop.condition != kNoSlot) text_.line("if (!{}[0]) {} = 0;", reads(loop.condition, ElementType::kBool), n);
+  }
+  // States, each in two pieces of memory that change places.
+  for (const auto& state : loop.states) {
+    const ElementType type = element(state.in);
+    const std::string from = reads(state.initial, element(state.initial));
+    for (const uint32_t s : {state.in, state.out}) {
+      Place& here = place(s);
+      here.is_local = true;
+      text_.line("{0} *{1} = ({0} *)(void *)(memory + {2});", stored(element(s)), here.name, p_.slots[s].offset);
+    }
+    if (state.bytes > 0) text_.line("{}", copy(writes(state.in, type), from, state.bytes));
+  }
+  for (const auto& scan : loop.scan_outputs) {
+    if (!loop.masked || scan.element_bytes == 0) continue;
+    text_.line("if ({0} < {1}) memset((unsigned char *){2} + {0} * {3}, 0, (size_t)({1} - {0}) * {3});", n,
+               loop.known_iterations, writes(scan.whole, element(scan.whole)), scan.element_bytes);
+  }
+  text_.open("for (ptrdiff_t {0} = 0; {0} < {1}; ++{0})", at, n);
+  const auto row_at = [&](bool reverse, int64_t count) {
+    const std::string row = reverse ? fmt::format("({} - 1 - {})", n, at) : at;
+    return count == 1 ? row : fmt::format("{} * {}", row, count);
+  };
+  for (const auto& scan : loop.scan_inputs) {
+    Place& here = place(scan.element);
+    here.is_local = true;
+    const ElementType type = element(scan.element);
+    text_.line("const {} *const {} = {} + {};", stored(type), here.name, reads(scan.whole, type),
+               row_at(scan.reverse, count_of(scan.element_type)));
+    text_.line("(void){};", here.name);
+  }
+  for (const auto& scan : loop.scan_outputs) {
+    Place& here = place(scan.row);
+    here.is_local = true;
+    const ElementType type = element(scan.row);
+    const auto count = static_cast<int64_t>(scan.element_bytes / byte_width(type));
+    text_.line("{} *const {} = {} + {};", stored(type), here.name, writes(scan.whole, type),
+               row_at(scan.reverse, count));
+  }
+  if (loop.counter != kNoSlot) text_.line("*{} = {};", writes(loop.counter, ElementType::kInt64), at);
+  write_range(pc + 1, next);
+  // The back edge, in the order of plan/back_edge.h.
+  std::string go;
+  if (loop.continues != kNoSlot) {
+    go = names_.add("goes_on");
+    text_.line("const int {} = {}[0];", go, reads(loop.continues, ElementType::kBool));
+  }
+  for (const auto& row : loop.step.rows) {
+    if (row.bytes == 0) continue;
+    text_.line("{}", copy(place(row.to).name, reads(row.from, element(row.from)), row.bytes));
+  }
+  for (const auto& swap : loop.step.swaps) {
+    const std::string in = place(swap.in).name, out = place(swap.out).name;
+    const std::string kept = names_.add("kept");
+    text_.line("{} *const {} = {};", stored(element(swap.in)), kept, in);
+    text_.line("{} = {};", in, out);
+    text_.line("{} = {};", out, kept);
+  }
+  if (!go.empty()) text_.line("if (!{}) break;", go);
+  text_.close();
+  for (const auto& state : loop.states) {
+    if (state.final == kNoSlot || state.bytes == 0) continue;
+    text_.line("{}", copy(writes(state.final, element(state.final)), place(state.in).name, state.bytes));
+  }
+  text_.close();
+  return after;
+}
+
+// --- the files -------------------------------------------------------------------------------------------------------
+
+std::string Writer::header() const {
+  const std::string& p = options_.prefix;
+  const std::string upper = functions_.upper_prefix();
+  Text text;
+  text.line("#ifndef {}_H", upper);
+  text.line("#define {}_H", upper);
+  text.blank();
+  text.line("#include <stddef.h>");
+  text.line("#include <stdint.h>");
+  text.blank();
+  text.line("#ifdef __cplusplus");
+  text.line("extern \"C\" {{");
+  text.line("#endif");
+  text.blank();
+  text.line("/* Bytes of memory that a run works in. Nothing is kept there from run to run. */");
+  text.line("#define {}_SCRATCH_BYTES {}", upper, std::max<size_t>(p_.arena_bytes + scratch_bytes_, 1));
+  text.blank();
+  text.line("/* What {}_run returns. */", p);
+  text.open("enum");
+  text.line("{}_OK = 0,", upper);
+  for (const ErrorCode& code : kErrors) text.line("{}_{} = {}, /* {} */", upper, code.name, code.number, code.meaning);
+  text.close(";");
+  text.blank();
+  const auto structure = [&](const char* kind, const auto& values, const std::vector<std::string>& names,
+                             const auto& type_of, const char* qualifier) {
+    text.open("typedef struct {}_{}", p, kind);
+    bool any = false;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Type& type = type_of(i);
+      if (std::string_view(qualifier) == "const " && (values[i].slot == kNoSlot || !places_[values[i].slot].is_used)) {
+        text.line("/* \"{}\" has no influence. */", in_comment(std::string(p_.graph->top().inputs[i]->name)));
+        continue;
+      }
+      any = true;
+      const auto& value =
+          std::string_view(qualifier) == "const " ? p_.graph->top().inputs[i] : p_.graph->top().outputs[i];
+      text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), names[i],
+                in_comment(std::string(value->name)), in_comment(type_text(type)), count_of(type));
+    }
+    if (!any) text.line("char none;");
+    text.close(fmt::format(" {}_{};", p, kind));
+    text.blank();
+  };
+  structure("inputs", p_.inputs, input_names_, [&](size_t i) -> const Type& { return p_.inputs[i].type; }, "const ");
+  structure("outputs", p_.outputs, output_names_, [&](size_t i) -> const Type& { return p_.outputs[i].type; }, "");
+  text.line("/* Runs the model. Tensors are row-major. `scratch`: {}_SCRATCH_BYTES bytes, aligned as for any type.",
+            upper);
+  text.line(
+      "   Inputs, outputs and scratch may not overlap. Allocates nothing, and may run on several threads at once,");
+  text.line("   each with scratch of its own. Returns {}_OK or an error; outputs then hold anything. */", upper);
+  text.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch);", p);
+  text.blank();
+  text.line("#ifdef __cplusplus");
+  text.line("}}");
+  text.line("#endif");
+  text.blank();
+  text.line("#endif");
+  return text.str();
+}
+
+std::string Writer::source() {
+  const std::string& p = options_.prefix;
+  const std::string upper = functions_.upper_prefix();
+  std::string functions = functions_.str();
+  constexpr std::string_view kInline = "static inline ";
+  const std::string marked = fmt::format("static {}_UNUSED inline ", upper);
+  for (size_t at = functions.find(kInline); at != std::string::npos; at = functions.find(kInline, at + marked.size())) {
+    functions.replace(at, kInline.size(), marked);
+  }
+  Text text;
+  text.line("#include \"{}.h\"", p);
+  text.blank();
+  text.line("#include <string.h>");
+  if (functions_.calls_libm()) text.line("#include <math.h>");
+  text.blank();
+  text.line("/* Products and sums round as they are written. */");
+  text.line("#if defined(__clang__)");
+  text.line("#pragma STDC FP_CONTRACT OFF");
+  text.line("#elif defined(__GNUC__)");
+  text.line("#pragma GCC optimize(\"fp-contract=off\", \"no-math-errno\")");
+  text.line("#endif");
+  text.line("#if defined(__GNUC__)");
+  text.line("#define {}_UNUSED __attribute__((unused))", upper);
+  text.line("#else");
+  text.line("#define {}_UNUSED", upper);
+  text.line("#endif");
+  text.line("/* Iterations of the loop that follows do not depend on each other. */");
+  text.line("#if defined(__clang__)");
+  text.line("#define {}_INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")", upper);
+  text.line("#elif defined(__GNUC__)");
+  text.line("#define {}_INDEPENDENT _Pragma(\"GCC ivdep\")", upper);
+  text.line("#else");
+  text.line("#define {}_INDEPENDENT", upper);
+  text.line("#endif");
+  text.blank();
+  std::string all = text.str() + functions + tables_;
+  Text head;
+  head.blank();
+  head.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch) {{", p);
+  head.set_depth(1);
+  head.line("unsigned char *const memory = (unsigned char *)scratch;");
+  if (may_fail_) head.line("int error = 0;");
+  all += "\n" + head.str() + declarations();
+  all += "  (void)inputs;\n  (void)outputs;\n  (void)memory;\n";
+  all += text_.str();
+  all += fmt::format("  return {}_OK;\n}}\n", upper);
+  return all;
+}
+
+Result<Files> Writer::write() {
+  find_names();
+  for (size_t i = 0; i < p_.inputs.size(); ++i) {
+    const plan::Input& input = p_.inputs[i];
+    if (input.slot == kNoSlot) continue;
+    if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
+      return treadle::error(Code::kNotImplemented,
+                            "input '{}' is {}; C needs a tensor of numbers whose sizes are known",
+                            std::string_view(p_.graph->top().inputs[i]->name), type_text(input.type));
+    }
+  }
+  write_range(0, static_cast<uint32_t>(p_.code.size()));
+  for (const plan::Output& output : p_.outputs) {
+    if (!output.direct || !is_held(output.type.element)) {
+      refusals_.push_back({"an output", fmt::format("it is {}", type_text(output.type))});
+    }
+  }
+  if (!refusals_.empty()) {
+    std::string list;
+    constexpr size_t kMost = 20;
+    for (size_t i = 0; i < std::min(refusals_.size(), kMost); ++i) {
+      list += fmt::format("\n  {}: {}", refusals_[i].node, refusals_[i].reason);
+    }
+    if (refusals_.size() > kMost) list += fmt::format("\n  and {} more", refusals_.size() - kMost);
+    return treadle::error(Code::kNotImplemented, "the model cannot be written as C:{}", list);
+  }
+  Files files;
+  files.source = source();
+  files.header = header();
+  return files;
+}
+
+Result<Files> compile(const plan::Program& program, const Options& options) {
+  return Writer(program, options).write();
+}
+
+}  // namespace treadle::c

@@ -1,0 +1,24 @@
+#pragma once
+// Sums, products and extremes of rows as functions in C, in the order of kernels/sum_order.h.
+
+#include <string>
+
+#include "c/functions.h"
+#include "kernels/reduce.h"
+
+namespace treadle::c {
+
+// The type in which results of blocks are combined.
+ElementType wide_sum(ElementType type);
+// f(sum so far, x, n): combines n elements from x on, which are next to each other. f of columns: (sum so far, x, n,
+// stride), elements `stride` apart. `type`: of the elements as they are stored.
+std::string row_function(Functions& functions, kernels::ReduceOp op, ElementType type);
+std::string column_function(Functions& functions, kernels::ReduceOp op, ElementType type);
+// f(x, n): one block of at most kReduceBlock floats, summed in the order of a row.
+std::string block_function(Functions& functions, ElementType type);
+// The neutral element, in wide_sum(type).
+std::string neutral(kernels::ReduceOp op, ElementType type);
+// f(a, a_step, b, b_step, k): the dot product of k elements, in the order of kernels/gemm.h for few columns.
+std::string dot_function(Functions& functions, ElementType type);
+
+}  // namespace treadle::c

@@ -1,0 +1,118 @@
+#include "c/types.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace treadle::c {
+
+namespace {
+
+struct Held {
+  ElementType type;
+  std::string_view stored, suffix;
+};
+
+constexpr Held kHeld[] = {
+    {ElementType::kFloat, "float", "f32"},      {ElementType::kDouble, "double", "f64"},
+    {ElementType::kFloat16, "uint16_t", "f16"}, {ElementType::kBfloat16, "uint16_t", "bf16"},
+    {ElementType::kInt8, "int8_t", "i8"},       {ElementType::kUint8, "uint8_t", "u8"},
+    {ElementType::kInt16, "int16_t", "i16"},    {ElementType::kUint16, "uint16_t", "u16"},
+    {ElementType::kInt32, "int32_t", "i32"},    {ElementType::kUint32, "uint32_t", "u32"},
+    {ElementType::kInt64, "int64_t", "i64"},    {ElementType::kUint64, "uint64_t", "u64"},
+    {ElementType::kBool, "uint8_t", "bool"},
+};
+
+const Held* held(ElementType type) {
+  for (const Held& row : kHeld) {
+    if (row.type == type) return &row;
+  }
+  return nullptr;
+}
+
+template <class T>
+std::string real(T value, std::string_view end) {
+  constexpr std::string_view kOne = std::is_same_v<T, float> ? "1.0f" : "1.0", kZero = kOne == "1.0f" ? "0.0f" : "0.0";
+  if (std::isnan(value)) return fmt::format("({} / {})", kZero, kZero);
+  if (std::isinf(value)) return fmt::format("({}{} / {})", value < 0 ? "-" : "", kOne, kZero);
+  char digits[64];
+  const auto end_of = std::to_chars(digits, digits + sizeof digits, value);
+  std::string text(digits, end_of.ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text.append(end);
+}
+
+template <class T>
+T read(const void* element) {
+  T value;
+  std::memcpy(&value, element, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+bool is_held(ElementType type) {
+  return held(type) != nullptr;
+}
+std::string_view stored(ElementType type) {
+  return held(type)->stored;
+}
+std::string_view suffix(ElementType type) {
+  return held(type)->suffix;
+}
+
+std::string literal(float value) {
+  return real(value, "f");
+}
+std::string literal(double value) {
+  return real(value, "");
+}
+std::string literal(int32_t value) {
+  return value == std::numeric_limits<int32_t>::min() ? "(-2147483647 - 1)" : std::to_string(value);
+}
+std::string literal(int64_t value) {
+  if (value == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807 - 1)";
+  return std::to_string(value);
+}
+std::string literal(uint32_t value) {
+  return std::to_string(value) + "u";
+}
+std::string literal(uint64_t value) {
+  return std::to_string(value) + "u";
+}
+std::string literal(uint8_t value) {
+  return std::to_string(value);
+}
+
+std::string literal(ElementType type, const void* element) {
+  switch (type) {
+    case ElementType::kFloat:
+      return literal(read<float>(element));
+    case ElementType::kDouble:
+      return literal(read<double>(element));
+    case ElementType::kInt8:
+      return std::to_string(read<int8_t>(element));
+    case ElementType::kUint8:
+    case ElementType::kBool:
+      return std::to_string(read<uint8_t>(element));
+    case ElementType::kInt16:
+      return std::to_string(read<int16_t>(element));
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16:
+      return std::to_string(read<uint16_t>(element));
+    case ElementType::kInt32:
+      return literal(read<int32_t>(element));
+    case ElementType::kUint32:
+      return literal(read<uint32_t>(element));
+    case ElementType::kInt64:
+      return literal(read<int64_t>(element));
+    default:
+      return literal(read<uint64_t>(element));
+  }
+}
+
+}  // namespace treadle::c

@@ -1,0 +1,137 @@
+#pragma once
+// Writes the function that runs a program. This header is for the source files of the room: program.cc (control flow,
+// memory, the files), elementwise.cc, kernels.cc (moves, reductions, products), operators/*.cc (operators whose code
+// follows from the node).
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "c/compile.h"
+#include "c/functions.h"
+#include "c/names.h"
+#include "c/text.h"
+#include "c/types.h"
+#include "plan/kernel_code.h"
+#include "plan/program.h"
+
+namespace treadle::c {
+
+class Writer {
+ public:
+  Writer(const plan::Program& program, const Options& options);
+  Result<Files> write();
+
+  // --- for the code of instructions
+
+  Text& text() { return text_; }
+  Functions& functions() { return functions_; }
+  const plan::Program& program() const { return p_; }
+  // A pointer to the slot's memory, of elements that are stored as `type`: an expression.
+  std::string reads(uint32_t slot, ElementType type);
+  std::string writes(uint32_t slot, ElementType type);
+  // The contents of a constant slot; null for others.
+  const Tensor* constant(uint32_t slot) const;
+  // A constant table of the file, of elements of this type.
+  std::string table(std::string_view name, ElementType type, const void* elements, size_t count);
+  // Memory that only the instruction at hand uses, aligned to 64 bytes: an expression of type unsigned char *.
+  std::string scratch(size_t bytes);
+  // Names a variable of the instruction at hand.
+  std::string variable(std::string_view name) { return names_.add(name); }
+  // An int that functions set if they fail; the instruction returns it behind its loops.
+  std::string error_of_instruction();
+  // A value of `from` in a loop as one of `to`.
+  std::string converted(ElementType from, ElementType to, const std::string& x);
+  std::string error(std::string_view code) const { return functions_.upper_prefix() + "_" + std::string(code); }
+  std::string copy(const std::string& to, const std::string& from, size_t bytes) const;
+
+ private:
+  struct Place {
+    std::string name;
+    bool is_local = false;  // declared where it is used, not at the head of the function
+    bool is_used = false;
+  };
+
+  // --- control flow
+  void write_range(uint32_t begin, uint32_t end);
+  void write_instruction(uint32_t pc);
+  void write_kernel(uint32_t pc);
+  uint32_t write_branch(uint32_t pc);
+  uint32_t write_loop(uint32_t pc);
+  void write_row(const plan::Row& row);
+  void refuse(uint32_t pc, std::string reason);
+  void comment(uint32_t pc);
+
+  // --- memory
+  Place& place(uint32_t slot);
+  std::string pointer(uint32_t slot, ElementType type, bool is_const);
+  ElementType element(uint32_t slot) const;
+  bool is_written(uint32_t slot) const;
+  void find_names();
+  std::string declarations();
+
+  bool write_other(uint32_t pc, const plan::InstructionCode& code, std::string& why);
+
+  std::string header() const;
+  std::string source();
+
+  const plan::Program& p_;
+  const Options& options_;
+  Functions functions_;
+  Names names_;
+  Text text_;  // the body of the function
+  std::string tables_;
+  std::map<const void*, std::string> table_of_;  // by the elements of constants
+  std::vector<Place> places_;
+  std::vector<std::string> input_names_, output_names_;
+  size_t scratch_bytes_ = 0, instruction_scratch_ = 0;
+  bool may_fail_ = false, instruction_fails_ = false;
+  std::vector<Refusal> refusals_;
+  uint32_t pc_ = 0;
+};
+
+void write_elementwise(Writer& writer, const plan::ElementwiseCode& code, std::string& why);
+// Empty `why`: written.
+void write_moves(Writer& writer, const plan::MoveCode& code, std::string& why);
+void write_reduction(Writer& writer, const plan::ReductionCode& code, std::string& why);
+void write_extremes(Writer& writer, const plan::ArgReductionCode& code, std::string& why);
+void write_product(Writer& writer, const plan::ProductCode& code, std::string& why);
+void write_gather(Writer& writer, const plan::GatherCode& code, std::string& why);
+
+// A node whose code follows from its attributes and the types of its operands.
+struct Call {
+  Writer& writer;
+  const ir::Node& node;
+  const plan::KernelCall& call;
+
+  size_t inputs() const { return node.inputs.size(); }
+  bool has_input(size_t i) const { return i < node.inputs.size() && node.inputs[i]; }
+  bool has_output(size_t i) const { return i < node.outputs.size() && node.outputs[i]; }
+  ElementType type(size_t input) const { return node.inputs[input]->type.element; }
+  Dims dims(size_t input) const { return known_dims(node.inputs[input]->type.shape); }
+  ElementType result(size_t output = 0) const { return node.outputs[output]->type.element; }
+  Dims result_dims(size_t output = 0) const { return known_dims(node.outputs[output]->type.shape); }
+  uint32_t input_slot(size_t i) const { return call.operands[i]; }
+  uint32_t output_slot(size_t i) const { return call.operands[node.inputs.size() + i]; }
+  std::string in(size_t i) const { return writer.reads(input_slot(i), type(i)); }
+  std::string out(size_t i = 0) const { return writer.writes(output_slot(i), result(i)); }
+  const Tensor* constant(size_t i) const { return has_input(i) ? writer.constant(input_slot(i)) : nullptr; }
+};
+
+// Writes the node's code, or sets `why`.
+using OperatorFn = void (*)(const Call& call, std::string& why);
+struct OperatorRow {
+  std::string_view name, domain;
+  OperatorFn write;
+};
+// By family; each is in the file of its name in operators/.
+std::span<const OperatorRow> cell_operators();
+std::span<const OperatorRow> softmax_operators();
+// Null: there is none.
+OperatorFn operator_writer(const ir::Node& node);
+
+}  // namespace treadle::c
