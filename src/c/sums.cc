@@ -175,7 +175,7 @@ Row::Combine combiner(Functions& functions, ReduceOp op, ElementType type) {
   }
   if (is_float(type) && (how == ElementwiseOp::kAdd || how == ElementwiseOp::kMul)) {
     const char* sign = how == ElementwiseOp::kAdd ? "+" : "*";
-    return [sign](const std::string& x, const std::string& y) { return fmt::format("{} {} {}", x, sign, y); };
+    return [sign](const std::string& x, const std::string& y) { return fmt::format("({} {} {})", x, sign, y); };
   }
   const std::string function = functions.operation(how, type);
   return [function](const std::string& x, const std::string& y) { return fmt::format("{}({}, {})", function, x, y); };
