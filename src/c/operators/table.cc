@@ -6,12 +6,12 @@
 namespace treadle::c {
 
 OperatorFn operator_writer(const ir::Node& node) {
-  for (const auto& family : {cell_operators(), softmax_operators()}) {
+  for (const auto& family : {cell_operators(), softmax_operators(), tensor_operators()}) {
     for (const OperatorRow& row : family) {
       if (row.name == node.op->name && row.domain == node.op->domain) return row.write;
     }
   }
-  return nullptr;
+  return node.op->alias_input >= 0 ? copy_operator() : nullptr;
 }
 
 }  // namespace treadle::c
