@@ -731,6 +731,25 @@ class InferenceSession(_core.SessionBase):
         """The program that these inputs are run by."""
         return self._engine.dump_plan(input_feed)
 
+    def write_c(
+        self,
+        prefix: str = "model",
+        *,
+        dims: Mapping[str, int] | None = None,
+        fixed: Mapping[str, InputValue] | None = None,
+        fma: bool = True,
+        libm: bool = False,
+    ) -> tuple[str, str]:
+        """The model as C: the texts of one source and of its header `<prefix>.h`, which need no runtime.
+
+        `dims`: open sizes, by the model's names for them or as "input:axis". `fixed`: inputs that always have these values.
+        Without `fma` the code never fuses a product and a sum. `libm`: operations for which the engine has no formula may
+        call <math.h>. Raises NotImplemented with every node that cannot be written.
+        """
+        options = [f"prefix={prefix}", f"fma={int(fma)}", f"libm={int(libm)}"]
+        options += [f"dim={name}={size}" for name, size in (dims or {}).items()]
+        return self._engine.write_c(options, dict(fixed or {}))
+
 
 class InnerSession:
     """A session as onnxruntime's extension has it: `InferenceSession._sess`."""

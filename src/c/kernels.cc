@@ -345,13 +345,13 @@ std::string product_function(Functions& functions, ElementType type) {
     text.line("ptrdiff_t i = 0;");
     for (int r = 0; r < 2; ++r) {
       const int rows = r == 0 ? 4 : 1;
-      text.open("for (; i + {0} <= m; i += {0})", rows);
+      text.open("for (; m - i >= {0}; i += {0})", rows);
       text.line("const {} *a_at = a + i * a_row;", t);
       text.line("{} *c_at = c + i * c_row;", t);
       text.line("ptrdiff_t j = 0;");
       const int columns[] = {wide, narrow, 1};
       for (int k = 0; k < 3; ++k) {
-        text.line("for (; j + {0} <= n; j += {0}) {1}(a_at, a_row, a_col, b + j, b_row, c_at + j, c_row, k);",
+        text.line("for (; n - j >= {0}; j += {0}) {1}(a_at, a_row, a_col, b + j, b_row, c_at + j, c_row, k);",
                   columns[k], names[r][k]);
       }
       text.close();

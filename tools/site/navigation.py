@@ -28,6 +28,7 @@ SECTIONS = {
                 "troubleshooting",
                 "small-model",
                 "deployment",
+                "c",
                 "cluster",
                 "serving",
                 "ray-serve",

@@ -1,4 +1,5 @@
-// Operators that pick, place, order or accumulate elements (ops/tensor/, ops/reduce/cumulative.cc), and those that copy.
+// Operators that pick, place, order or accumulate elements (ops/tensor/, ops/reduce/cumulative.cc), and those that
+// copy.
 
 #include <algorithm>
 
@@ -50,7 +51,8 @@ std::string position(const Dims& strides, size_t without = SIZE_MAX) {
 }
 
 // What a scatter makes of the element `old` and the update `with`: ops/tensor/combine.cc.
-std::string combined(Writer& w, std::string_view how, ElementType type, const std::string& old, const std::string& with) {
+std::string combined(Writer& w, std::string_view how, ElementType type, const std::string& old,
+                     const std::string& with) {
   if (how == "none") return with;
   if (type == ElementType::kBool) {
     const bool both = how == "mul" || how == "min";
@@ -59,7 +61,8 @@ std::string combined(Writer& w, std::string_view how, ElementType type, const st
   const ElementType wide = wide_type(type);
   const std::string a = w.converted(type, wide, old), b = w.converted(type, wide, with);
   if (how == "add" || how == "mul") {
-    const std::string function = w.functions().operation(how == "add" ? ElementwiseOp::kAdd : ElementwiseOp::kMul, wide);
+    const std::string function =
+        w.functions().operation(how == "add" ? ElementwiseOp::kAdd : ElementwiseOp::kMul, wide);
     return w.converted(wide, type, fmt::format("{}({}, {})", function, a, b));
   }
   const std::string name = fmt::format("{}_of_two_{}", how, suffix(wide));
@@ -236,7 +239,8 @@ void write_top_k(const Call& call, std::string&) {
   const ElementType type = call.type(0);
   const bool largest = call.node.attributes.get_int("largest", 1) != 0;
   const Dims out = call.has_output(0) ? call.result_dims(0) : call.result_dims(1);
-  const int64_t n = dims[axis], k = out[axis], outer = product(dims, 0, axis), inner = product(dims, axis + 1, dims.size());
+  const int64_t n = dims[axis], k = out[axis], outer = product(dims, 0, axis),
+                inner = product(dims, axis + 1, dims.size());
   if (k * outer * inner == 0) return;
   const std::string top = top_function(w, type, largest), x = call.in(0);
   const std::string found = fmt::format("((int64_t *)(void *){})", w.scratch(static_cast<size_t>(k) * sizeof(int64_t)));
@@ -279,7 +283,8 @@ void write_cumulative(const Call& call, std::string& why) {
   text.open("for (ptrdiff_t i = 0; i < {}; ++i)", inner);
   text.line("{} sum = {};", stored(wide), products ? "1" : "0");
   text.open("for (ptrdiff_t j = 0; j < {}; ++j)", n);
-  text.line("const ptrdiff_t at = (o * {0} + {1}) * {2} + i;", n, reverse ? fmt::format("({} - j)", n - 1) : "j", inner);
+  text.line("const ptrdiff_t at = (o * {0} + {1}) * {2} + i;", n, reverse ? fmt::format("({} - j)", n - 1) : "j",
+            inner);
   text.line("const {} a = {};", stored(wide), w.converted(type, wide, fmt::format("{}[at]", x)));
   if (exclusive) text.line("{}[at] = {};", y, w.converted(wide, type, "sum"));
   text.line("sum = j == 0 ? a : {}(sum, a);", step);
@@ -306,8 +311,9 @@ void write_clip(const Call& call, std::string&) {
     } else if (attribute) {
       const float bound = attribute->as_float();
       text.line("const {} {} = {};", stored(wide), name,
-                type == ElementType::kFloat ? literal(bound)
-                                            : w.converted(type, wide, w.converted(ElementType::kFloat, type, literal(bound))));
+                type == ElementType::kFloat
+                    ? literal(bound)
+                    : w.converted(type, wide, w.converted(ElementType::kFloat, type, literal(bound))));
     } else if (const double limit = clip_bound_left_out(type); limit != 0 && call.node.version->since >= 11) {
       const double bound = i == 1 ? -limit : limit;
       text.line("const {} {} = {};", stored(wide), name,
