@@ -419,6 +419,7 @@ treadle_status* treadle_session_write_c(const treadle_session* session, const ch
     known.fixed = feeds;
     known.isa = written.isa;
     TREADLE_ASSIGN(const auto program, session->session->plain_program(known));
+    for (const IoInfo& output : session->session->outputs()) written.outputs.push_back(output.name);
     TREADLE_ASSIGN(const c::Files files, c::compile(*program, written));
     TREADLE_TRY(give_text(files.source, source));
     return give_text(files.header, header);

@@ -49,18 +49,21 @@ Writer::Writer(const plan::Program& program, const Options& options)
 void Writer::find_names() {
   places_.resize(p_.slots.size());
   const auto& top = p_.graph->top();
-  const auto fields = [](const auto& values) {
+  const auto fields = [](const std::vector<std::string>& given) {
     std::set<std::string> taken;
     std::vector<std::string> names;
-    for (const ir::Value* v : values) {
-      std::string name = identifier(v->name);
-      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", identifier(v->name), i);
+    for (const std::string& own : given) {
+      std::string name = identifier(own);
+      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", identifier(own), i);
       names.push_back(std::move(name));
     }
     return names;
   };
-  input_names_ = fields(top.inputs);
-  output_names_ = fields(top.outputs);
+  for (const ir::Value* v : top.inputs) inputs_.emplace_back(v->name);
+  for (const ir::Value* v : top.outputs) outputs_.emplace_back(v->name);
+  if (options_.outputs.size() == outputs_.size()) outputs_ = options_.outputs;
+  input_names_ = fields(inputs_);
+  output_names_ = fields(outputs_);
 }
 
 Writer::Place& Writer::place(uint32_t s) {
@@ -462,14 +465,13 @@ std::string Writer::header() const {
     for (size_t i = 0; i < names.size(); ++i) {
       const Type& type = type_of(i);
       if (std::string_view(qualifier) == "const " && (values[i].slot == kNoSlot || !places_[values[i].slot].is_used)) {
-        text.line("/* \"{}\" has no influence. */", in_comment(std::string(p_.graph->top().inputs[i]->name)));
+        text.line("/* \"{}\" has no influence. */", in_comment(inputs_[i]));
         continue;
       }
       any = true;
-      const auto& value =
-          std::string_view(qualifier) == "const " ? p_.graph->top().inputs[i] : p_.graph->top().outputs[i];
+      const std::string& own = std::string_view(qualifier) == "const " ? inputs_[i] : outputs_[i];
       text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), names[i],
-                in_comment(std::string(value->name)), in_comment(type_text(type)), count_of(type));
+                in_comment(own), in_comment(type_text(type)), count_of(type));
     }
     if (!any) text.line("char none;");
     text.close(fmt::format(" {}_{};", p, kind));
@@ -550,7 +552,7 @@ Result<Files> Writer::write() {
     if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
       return treadle::error(Code::kNotImplemented,
                             "input '{}' is {}; C needs a tensor of numbers whose sizes are known",
-                            std::string_view(p_.graph->top().inputs[i]->name), type_text(input.type));
+                            inputs_[i], type_text(input.type));
     }
   }
   write_range(0, static_cast<uint32_t>(p_.code.size()));

@@ -87,7 +87,8 @@ class Writer {
   std::string tables_;
   std::map<const void*, std::string> table_of_;  // by the elements of constants
   std::vector<Place> places_;
-  std::vector<std::string> input_names_, output_names_;
+  std::vector<std::string> inputs_, outputs_;            // the model's names
+  std::vector<std::string> input_names_, output_names_;  // members of the structures
   size_t scratch_bytes_ = 0, instruction_scratch_ = 0;
   bool may_fail_ = false, instruction_fails_ = false;
   std::vector<Refusal> refusals_;
