@@ -23,6 +23,7 @@ class Functions {
 
   const std::string& prefix() const { return prefix_; }
   std::string upper_prefix() const;  // for macros
+  Isa isa() const { return isa_; }
   // Whether a * b + c rounds once.
   bool fuses() const { return isa_ != Isa::kBaseline; }
   // Elements of this compute type in a vector of the kernels: the order of sums follows from it.

@@ -291,8 +291,6 @@ void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&)
   loops.close();
 }
 
-namespace {
-
 // c[i, j] = sum over p of a[i, p] * b[p, j], one chain for each; rows of b are contiguous.
 std::string product_function(Functions& functions, ElementType type) {
   const std::string_view t = stored(type);
@@ -359,6 +357,8 @@ std::string product_function(Functions& functions, ElementType type) {
     text.close();
   });
 }
+
+namespace {
 
 // The matrix of a constant with the element of row p and column j at p * n + j.
 std::string repacked(Writer& w, const plan::ProductCode& code, const Tensor& b) {

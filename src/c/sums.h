@@ -20,5 +20,8 @@ std::string block_function(Functions& functions, ElementType type);
 std::string neutral(kernels::ReduceOp op, ElementType type);
 // f(a, a_step, b, b_step, k): the dot product of k elements, in the order of kernels/gemm.h for few columns.
 std::string dot_function(Functions& functions, ElementType type);
+// f(a, a_row, a_col, b, b_row, c, c_row, m, n, k): a product of matrices, one chain over k for each element; rows of b
+// and c are contiguous.
+std::string product_function(Functions& functions, ElementType type);
 
 }  // namespace treadle::c
