@@ -14,7 +14,7 @@ struct Options {
   std::string prefix = "model";  // of all names that the header declares
   // The instruction set whose kernels the code equals bit for bit. kBaseline: no fused multiply-add.
   Isa isa = Isa::kAvx2;
-  bool libm = false;  // operations without a formula of the engine's own may call <math.h>
+  bool libm = false;                 // operations without a formula of the engine's own may call <math.h>
   std::vector<std::string> outputs;  // the model's names of outputs, which rewrites may change
 };
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "c/values.h"
-#include "kernels/elementwise_functions.h"
+#include "kernels/written_operations.h"
 
 namespace treadle::c {
 
@@ -13,39 +13,9 @@ using kernels::ElementwiseOp;
 
 thread_local Scope* current_scope = nullptr;
 
-// Whether the operation calls the C library, for each lane or for some lanes.
-template <class Op, class T>
-constexpr bool uses_library() {
-  if constexpr (requires { Op::kFormulaOfFloat32; }) return !std::is_same_v<T, float>;
-  return requires { Op::kByLane; } || requires { Op::kCallsLibrary; };
-}
-
-template <class Op, class T>
-constexpr bool checks_integers() {
-  if constexpr (std::is_integral_v<T>) return requires(T t, uint32_t& e) { Op::template integer<T>(t, t, e); };
-  return false;
-}
 template <class Op, class T>
 constexpr bool is_shrink_of_integers() {
   return std::is_integral_v<T> && std::is_same_v<Op, kernels::functions::Shrink>;
-}
-
-template <class T, kernels::OpDomain kDomain>
-constexpr bool in_domain() {
-  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;
-  switch (kDomain) {
-    case kernels::OpDomain::kFloat:
-      return std::is_floating_point_v<T>;
-    case kernels::OpDomain::kNumber:
-      return !kIsBool;
-    case kernels::OpDomain::kInteger:
-      return std::is_integral_v<T> && !kIsBool;
-    case kernels::OpDomain::kBool:
-      return kIsBool;
-    case kernels::OpDomain::kAny:
-      return true;
-  }
-  return false;
 }
 
 template <class Op, class T>
@@ -71,8 +41,7 @@ template <class Op, class T, int kInputs>
 std::string evaluate() {
   using V = Value<T>;
   const V a = V::of("a"), b = V::of("b"), c = V::of("c");
-  if constexpr (uses_library<Op, T>() || checks_integers<Op, T>() || is_shrink_of_integers<Op, T>() ||
-                std::is_same_v<Op, kernels::functions::Where>) {
+  if constexpr (!kernels::can_be_written<Op, T>() || is_shrink_of_integers<Op, T>()) {
     return {};
   } else if constexpr (kInputs == 1) {
     if constexpr (requires(V v) { Op::eval(v); }) {
@@ -86,41 +55,6 @@ std::string evaluate() {
     return name_of(Op::eval(a, b));
   } else {
     return name_of(Op::eval(a, b, c));
-  }
-}
-
-template <class F>
-void with_type(ElementType type, F f) {
-  switch (type) {
-    case ElementType::kFloat:
-      return f(float());
-    case ElementType::kDouble:
-      return f(double());
-    case ElementType::kInt32:
-      return f(int32_t());
-    case ElementType::kInt64:
-      return f(int64_t());
-    case ElementType::kUint32:
-      return f(uint32_t());
-    case ElementType::kUint64:
-      return f(uint64_t());
-    default:
-      return f(uint8_t());
-  }
-}
-
-// Calls f with the definition of the operation and its number of inputs.
-template <class T, class F>
-void with_definition(ElementwiseOp op, F f) {
-  switch (op) {
-#define X(name, inputs, domain, ...)                                        \
-  case ElementwiseOp::k##name:                                              \
-    if constexpr (in_domain<T, kernels::OpDomain::k##domain>()) {           \
-      f(kernels::functions::name(), std::integral_constant<int, inputs>()); \
-    }                                                                       \
-    break;
-    TREADLE_ELEMENTWISE_OPS(X)
-#undef X
   }
 }
 
@@ -211,9 +145,9 @@ std::string write_function(Functions& functions, std::string_view name, ElementT
 
 bool Functions::has_parameters(ElementwiseOp op, ElementType type) {
   bool has = false;
-  with_type(type, [&](auto zero) {
+  kernels::with_written_type(type, [&](auto zero) {
     using T = decltype(zero);
-    with_definition<T>(op, [&](auto definition, auto) {
+    kernels::with_definition<T>(op, [&](auto definition, auto) {
       using Op = decltype(definition);
       has = takes_parameters<Op, T>() || is_shrink_of_integers<Op, T>();
     });
@@ -233,9 +167,9 @@ std::string Functions::operation(ElementwiseOp op, ElementType type) {
 
 std::string Functions::by_definition(ElementwiseOp op, ElementType type) {
   std::string made;
-  with_type(type, [&](auto zero) {
+  kernels::with_written_type(type, [&](auto zero) {
     using T = decltype(zero);
-    with_definition<T>(op, [&](auto definition, auto inputs) {
+    kernels::with_definition<T>(op, [&](auto definition, auto inputs) {
       using Op = decltype(definition);
       constexpr int kInputs = inputs.value;
       const std::string_view t = stored(type);

@@ -470,8 +470,8 @@ std::string Writer::header() const {
       }
       any = true;
       const std::string& own = std::string_view(qualifier) == "const " ? inputs_[i] : outputs_[i];
-      text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), names[i],
-                in_comment(own), in_comment(type_text(type)), count_of(type));
+      text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), names[i], in_comment(own),
+                in_comment(type_text(type)), count_of(type));
     }
     if (!any) text.line("char none;");
     text.close(fmt::format(" {}_{};", p, kind));
@@ -551,8 +551,8 @@ Result<Files> Writer::write() {
     if (input.slot == kNoSlot) continue;
     if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
       return treadle::error(Code::kNotImplemented,
-                            "input '{}' is {}; C needs a tensor of numbers whose sizes are known",
-                            inputs_[i], type_text(input.type));
+                            "input '{}' is {}; C needs a tensor of numbers whose sizes are known", inputs_[i],
+                            type_text(input.type));
     }
   }
   write_range(0, static_cast<uint32_t>(p_.code.size()));

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "jit/narrow_lanes.h"
-#include "kernels/elementwise_functions.h"
 #include "kernels/error.h"
+#include "kernels/written_operations.h"
 
 namespace treadle::jit {
 
@@ -15,59 +15,6 @@ using Step = plan::ElementwiseCode::Step;
 using llvm::Value;
 
 thread_local IrScope* current_scope = nullptr;
-
-template <class F>
-bool with_type(ElementType type, F f) {
-  switch (type) {
-    case ElementType::kFloat:
-      return f(float());
-    case ElementType::kDouble:
-      return f(double());
-    case ElementType::kInt32:
-      return f(int32_t());
-    case ElementType::kInt64:
-      return f(int64_t());
-    case ElementType::kUint32:
-      return f(uint32_t());
-    case ElementType::kUint64:
-      return f(uint64_t());
-    case ElementType::kBool:
-      return f(uint8_t());
-    default:
-      return false;
-  }
-}
-
-// Whether the operation calls the C library, for each lane or for some lanes.
-template <class Op, class T>
-constexpr bool uses_library() {
-  if constexpr (requires { Op::kFormulaOfFloat32; }) return !std::is_same_v<T, float>;
-  return requires { Op::kByLane; } || requires { Op::kCallsLibrary; };
-}
-
-template <class Op, class T>
-constexpr bool checks_integers() {
-  if constexpr (std::is_integral_v<T>) return requires(T t, uint32_t& e) { Op::template integer<T>(t, t, e); };
-  return false;
-}
-
-template <class T, kernels::OpDomain kDomain>
-constexpr bool in_domain() {
-  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;
-  switch (kDomain) {
-    case kernels::OpDomain::kFloat:
-      return std::is_floating_point_v<T>;
-    case kernels::OpDomain::kNumber:
-      return !kIsBool;
-    case kernels::OpDomain::kInteger:
-      return std::is_integral_v<T> && !kIsBool;
-    case kernels::OpDomain::kBool:
-      return kIsBool;
-    case kernels::OpDomain::kAny:
-      return true;
-  }
-  return false;
-}
 
 Value* bytes_of(IrMask mask) {
   return ir().CreateZExt(mask.v, lanes_type<uint8_t>());
@@ -81,7 +28,7 @@ Value* bytes_of(IrLanes<T> lanes) {
 template <class Op, class T, int kInputs>
 Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
   using V = IrLanes<T>;
-  if constexpr (uses_library<Op, T>() || checks_integers<Op, T>() || std::is_same_v<Op, kernels::functions::Where>) {
+  if constexpr (!kernels::can_be_written<Op, T>()) {
     return nullptr;
   } else if constexpr (kInputs == 1) {
     if constexpr (requires(V v) { Op::eval(v); }) {
@@ -102,19 +49,11 @@ Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
 
 Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
   Value* result = nullptr;
-  with_type(step.from, [&](auto zero) {
+  kernels::with_written_type(step.from, [&](auto zero) {
     using T = decltype(zero);
-    switch (step.op) {
-#define X(name, inputs, domain, ...)                                        \
-  case ElementwiseOp::k##name:                                              \
-    if constexpr (in_domain<T, kernels::OpDomain::k##domain>()) {           \
-      result = by_definition<kernels::functions::name, T, inputs>(step, a); \
-    }                                                                       \
-    break;
-      TREADLE_ELEMENTWISE_OPS(X)
-#undef X
-    }
-    return true;
+    kernels::with_definition<T>(step.op, [&](auto definition, auto inputs) {
+      result = by_definition<decltype(definition), T, inputs.value>(step, a);
+    });
   });
   return result;
 }
