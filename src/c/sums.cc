@@ -37,7 +37,7 @@ class Row {
     Value(const Value&) = default;
     ~Value() = default;
     Value& operator=(const Value& other) {
-      row->assign(*this, other);
+      if (this != &other) row->assign(*this, other);
       return *this;
     }
   };
@@ -50,7 +50,7 @@ class Row {
     Position(const Position&) = default;
     ~Position() = default;
     Position& operator=(const Position& other) {
-      row->text_.line("{} = {};", expression, other.expression);
+      if (this != &other) row->text_.line("{} = {};", expression, other.expression);
       return *this;
     }
   };
