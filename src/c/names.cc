@@ -47,8 +47,10 @@ std::string identifier(std::string_view name) {
 bool is_local_name(std::string_view name) {
   const size_t letters = std::min(name.find_first_of("0123456789"), name.size());
   const bool ends_in_digits = name.find_first_not_of("0123456789", letters) == std::string_view::npos;
-  constexpr std::string_view kNames[] = {"sum",    "best",   "found",   "at",     "error",
-                                         "memory", "inputs", "outputs", "scratch"};
+  constexpr std::string_view kNames[] = {"alpha",   "at",      "best",     "beta",  "count",        "error",  "first",
+                                         "found",   "inputs",  "inverse",  "label", "last",         "loss",   "mean",
+                                         "memory",  "outputs", "own_mean", "plane", "own_variance", "scale",  "scaled",
+                                         "scratch", "square",  "sum",      "total", "variance",     "weight", "x_i"};
   return (letters <= 1 && ends_in_digits) || std::ranges::find(kNames, name) != std::end(kNames);
 }
 
