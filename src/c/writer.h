@@ -132,6 +132,7 @@ struct OperatorRow {
 // By family; each is in the file of its name in operators/.
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
+std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> softmax_operators();
