@@ -135,6 +135,7 @@ std::span<const OperatorRow> conv_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
+std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();
 // Of nodes whose result is the data of an input under other sizes.

@@ -66,17 +66,26 @@ def dims_of(session, feeds: dict, fixed: dict) -> list[str]:
 
 def written(session, feeds: dict, options: list[str]):
     """The source, the header, and the inputs whose values became part of it."""
-    try:
-        return (*session._engine.write_c(options + dims_of(session, feeds, {}), {}), {})
-    except treadle.NotImplemented as refused:
-        fixed = {
-            name: value
-            for name, value in feeds.items()
-            if (value.dtype.kind in "iub" and value.size <= MOST_FIXED and value.ndim <= 1) or value.size == 1
-        }
-        if not fixed or "only when it runs" not in str(refused) and "its result" not in str(refused):
-            raise
-        return (*session._engine.write_c(options + dims_of(session, feeds, fixed), fixed), fixed)
+    def is_short(value) -> bool:
+        return value.size <= MOST_FIXED and value.ndim <= 1
+
+    # As few inputs as suffice: none, then integers, then scales as well.
+    attempts = [
+        {},
+        {n: v for n, v in feeds.items() if (v.dtype.kind in "iub" and is_short(v)) or v.size == 1},
+        {n: v for n, v in feeds.items() if (v.dtype.kind in "iubf" and is_short(v)) or v.size == 1},
+    ]
+    refusal = None
+    for fixed in attempts:
+        if refusal is not None and not fixed:
+            continue
+        try:
+            return (*session._engine.write_c(options + dims_of(session, feeds, fixed), fixed), fixed)
+        except treadle.NotImplemented as refused:
+            refusal = refused
+            if "only when it runs" not in str(refused) and "its result" not in str(refused):
+                raise
+    raise refusal
 
 
 def fields_of(header: str, kind: str) -> list[str]:

@@ -165,7 +165,7 @@ bool is_given(const InferContext& c, size_t place) {
 }
 
 Status infer_resize(InferContext& c) {
-  TREADLE_TRY(image_ops::resize_options(c.node, is_upsample(c.node), c.version()).status());
+  TREADLE_TRY(image_ops::resize_options(c.node).status());
   const Shape* shape = c.shape(0);
   if (!shape) return c.set_output(0, c.element(0)), Status();
   TREADLE_ASSIGN(const Ints axes, resized_axes(c.attributes(), shape->size()));
@@ -196,31 +196,35 @@ Status infer_resize(InferContext& c) {
 // --- Preparation
 
 Tensor constant_of(const PrepareContext& c, size_t place) {
-  if (place == 0 || !c.has_input(place) || c.inputs[place].element_count() == 0) return {};
+  if (!c.has_input(place) || c.inputs[place].element_count() == 0) return {};
   return Tensor::from_buffer(c.inputs[place].type, c.inputs[place].dims, {}, c.inputs[place].constant);
 }
 
 // One entry per axis of the input; axes that are not resized have scale 1.
-Result<std::vector<AxisScale>> axis_scales(const PrepareContext& c, const ResizeOptions& options) {
-  const Dims &in = c.inputs[0].dims, &out = c.outputs[0].dims;
-  TREADLE_ASSIGN(const Ints axes, resized_axes(c.attributes(), in.size()));
-  const InputIndices at = input_indices(c.node, c.version());
-  const Tensor sizes = constant_of(c, at.sizes), scales = constant_of(c, at.scales);
-  const Tensor roi = constant_of(c, at.roi);
+Result<std::vector<AxisScale>> axis_scales(const ir::NodeInfo& node, const ResizeOptions& options, const Dims& in,
+                                           const Dims& out, const std::function<Tensor(size_t)>& constant) {
+  const ir::Attributes& attributes = node.attributes;
+  const int version = node.version->since;
+  TREADLE_ASSIGN(const Ints axes, resized_axes(attributes, in.size()));
+  const InputIndices at = input_indices(node, version);
+  const auto contents = [&](size_t place) { return place == 0 ? Tensor() : constant(place); };
+  const Tensor sizes = contents(at.sizes), scales = contents(at.scales), roi = contents(at.roi);
   std::vector<AxisScale> result;
   for (size_t i = 0; i < in.size(); ++i) result.push_back({in[i], out[i], 1.0, 0.0, 1.0});
   Numbers factors;
   if (sizes.defined()) {
-    TREADLE_ASSIGN(const double common, common_scale(c.attributes(), sizes.to_int64s(), in, axes));
+    TREADLE_ASSIGN(const double common, common_scale(attributes, sizes.to_int64s(), in, axes));
     for (int64_t axis : axes) {
       const auto a = static_cast<size_t>(axis);
       factors.push_back(common > 0 ? common : static_cast<double>(out[a]) / static_cast<double>(in[a]));
     }
   } else {
-    factors = scales.defined() ? numbers_of(scales) : scales_of_attributes(c.attributes(), c.version(), in.size());
+    factors = scales.defined() ? numbers_of(scales) : scales_of_attributes(attributes, version, in.size());
   }
   const bool crops = options.coordinates == image_ops::Coordinates::kTfCropAndResize;
-  if (crops) TREADLE_TRY(check_list("roi", static_cast<size_t>(roi.element_count()), 2 * axes.size()));
+  if (crops) {
+    TREADLE_TRY(check_list("roi", roi.defined() ? static_cast<size_t>(roi.element_count()) : 0, 2 * axes.size()));
+  }
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisScale& axis = result[static_cast<size_t>(axes[i])];
     axis.scale = factors[i];
@@ -236,18 +240,15 @@ uint32_t run_nothing(const void*, void* const*, const uint32_t*) {
 }
 
 Status prepare_resize(PrepareContext& c) {
-  TREADLE_ASSIGN(const ResizeOptions options, image_ops::resize_options(c.node, is_upsample(c.node), c.version()));
+  TREADLE_ASSIGN(const ResizeOptions options, image_ops::resize_options(c.node));
   if (c.outputs[0].element_count() == 0) return c.set_kernel(run_nothing, nullptr), Status();
   if (c.inputs[0].element_count() == 0) {
     return error(Code::kInvalidArgument, "an input of shape {} has nothing to resize, expected at least one element",
                  to_string(c.inputs[0].dims));
   }
-  TREADLE_ASSIGN(const std::vector<AxisScale> scales, axis_scales(c, options));
-  std::vector<AxisTaps> axes;
-  for (const AxisScale& axis : scales) {
-    TREADLE_TRY(image_ops::check_taps(options, axis));
-    axes.push_back(make_taps(options, axis));
-  }
+  TREADLE_ASSIGN(std::vector<AxisTaps> axes,
+                 image_ops::resize_taps(c.node, options, c.inputs[0].dims, c.outputs[0].dims,
+                                        [&](size_t place) { return constant_of(c, place); }));
   if (options.mode == ResizeMode::kNearest) return image_ops::prepare_nearest(c, options, std::move(axes));
   return image_ops::prepare_interpolation(c, options, std::move(axes));
 }
@@ -267,6 +268,23 @@ Status resized_axes(AxisContext& c) {
 }
 
 }  // namespace
+
+Result<ResizeOptions> image_ops::resize_options(const ir::NodeInfo& node) {
+  return resize_options(node, is_upsample(node), node.version->since);
+}
+
+Result<std::vector<AxisTaps>> image_ops::resize_taps(const ir::NodeInfo& node, const ResizeOptions& options,
+                                                     const Dims& in, const Dims& out,
+                                                     const std::function<Tensor(size_t)>& constant) {
+  TREADLE_ASSIGN(const std::vector<AxisScale> scales, axis_scales(node, options, in, out, constant));
+  std::vector<AxisTaps> axes;
+  for (const AxisScale& axis : scales) {
+    TREADLE_TRY(check_taps(options, axis));
+    axes.push_back(make_taps(options, axis));
+  }
+  return axes;
+}
+
 }  // namespace treadle
 
 TREADLE_OP(Resize, "") {

@@ -101,19 +101,6 @@ void set_bounds(State* s, ElementType type) {
   s->high = std::ldexp(1.0, is_signed_integer(type) ? bits - 1 : bits) - 1;
 }
 
-// Axes that shrink come first and axes that grow last, inner axes before outer ones. So most elements are computed by
-// passes over long rows.
-std::vector<size_t> cheapest_order(const std::vector<AxisTaps>& axes) {
-  std::vector<size_t> order;
-  for (size_t d = 0; d < axes.size(); ++d) {
-    if (!axes[d].identity && axes[d].out < axes[d].in) order.push_back(d);
-  }
-  for (size_t d = axes.size(); d-- > 0;) {
-    if (!axes[d].identity && axes[d].out >= axes[d].in) order.push_back(d);
-  }
-  return order;
-}
-
 template <class T>
 Status prepare(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes, ElementType number_type,
                int64_t parts) {
@@ -160,6 +147,19 @@ Status prepare(PrepareContext& c, const ResizeOptions& options, std::vector<Axis
 }
 
 }  // namespace
+
+// Axes that shrink come first and axes that grow last, inner axes before outer ones. So most elements are computed by
+// passes over long rows.
+std::vector<size_t> cheapest_order(const std::vector<AxisTaps>& axes) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (!axes[d].identity && axes[d].out < axes[d].in) order.push_back(d);
+  }
+  for (size_t d = axes.size(); d-- > 0;) {
+    if (!axes[d].identity && axes[d].out >= axes[d].in) order.push_back(d);
+  }
+  return order;
+}
 
 Status prepare_interpolation(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes) {
   const ElementType type = c.inputs[0].type;
