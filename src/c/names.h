@@ -11,7 +11,8 @@ namespace treadle::c {
 // C get a '_' behind them. "x" if nothing is left.
 std::string identifier(std::string_view name);
 
-// Whether the code of single instructions may use the name for itself: a letter and digits, or one of a few words.
+// Whether the code of single instructions may use the name for itself: one or two letters
+// and digits, or one of a few words.
 bool is_local_name(std::string_view name);
 
 class Names {
