@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "c/definitions.h"
 #include "c/values.h"
 #include "kernels/written_operations.h"
 
@@ -12,51 +13,6 @@ namespace {
 using kernels::ElementwiseOp;
 
 thread_local Scope* current_scope = nullptr;
-
-template <class Op, class T>
-constexpr bool is_shrink_of_integers() {
-  return std::is_integral_v<T> && std::is_same_v<Op, kernels::functions::Shrink>;
-}
-
-template <class Op, class T>
-constexpr bool takes_parameters() {
-  using V = Value<T>;
-  if constexpr (!std::is_floating_point_v<T>) {
-    return false;
-  } else {
-    return requires(V v, kernels::functions::Params<V> p) { Op::eval(v, p); };
-  }
-}
-
-std::string name_of(const Mask& mask) {
-  return fmt::format("(uint8_t){}", mask.v);
-}
-template <class T>
-std::string name_of(const Value<T>& value) {
-  return value.v;
-}
-
-// The result of the operation on `a`; empty if the definition calls the C library or checks integers.
-template <class Op, class T, int kInputs>
-std::string evaluate() {
-  using V = Value<T>;
-  const V a = V::of("a"), b = V::of("b"), c = V::of("c");
-  if constexpr (!kernels::can_be_written<Op, T>() || is_shrink_of_integers<Op, T>()) {
-    return {};
-  } else if constexpr (kInputs == 1) {
-    if constexpr (requires(V v) { Op::eval(v); }) {
-      return name_of(Op::eval(a));
-    } else if constexpr (takes_parameters<Op, T>()) {
-      return name_of(Op::eval(a, kernels::functions::Params<V>{V::of("alpha"), V::of("beta")}));
-    } else {
-      return {};
-    }
-  } else if constexpr (kInputs == 2) {
-    return name_of(Op::eval(a, b));
-  } else {
-    return name_of(Op::eval(a, b, c));
-  }
-}
 
 bool mentions(const std::string& text, std::string_view word) {
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -143,16 +99,19 @@ std::string write_function(Functions& functions, std::string_view name, ElementT
   });
 }
 
+namespace {
+
+// `evaluates`: writes the result to the Scope of the thread.
+Definition definition_of(ElementwiseOp op, ElementType type, bool evaluates) {
+  Definition found;
+  kernels::with_written_type(type, [&](auto zero) { found = definition<decltype(zero)>(op, evaluates); });
+  return found;
+}
+
+}  // namespace
+
 bool Functions::has_parameters(ElementwiseOp op, ElementType type) {
-  bool has = false;
-  kernels::with_written_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    kernels::with_definition<T>(op, [&](auto definition, auto) {
-      using Op = decltype(definition);
-      has = takes_parameters<Op, T>() || is_shrink_of_integers<Op, T>();
-    });
-  });
-  return has;
+  return definition_of(op, type, false).has_parameters;
 }
 
 std::string Functions::operation(ElementwiseOp op, ElementType type) {
@@ -166,42 +125,31 @@ std::string Functions::operation(ElementwiseOp op, ElementType type) {
 }
 
 std::string Functions::by_definition(ElementwiseOp op, ElementType type) {
-  std::string made;
-  kernels::with_written_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    kernels::with_definition<T>(op, [&](auto definition, auto inputs) {
-      using Op = decltype(definition);
-      constexpr int kInputs = inputs.value;
-      const std::string_view t = stored(type);
-      Text body;
-      body.set_depth(1);
-      int names = 0;
-      std::string result;
-      bool is_bool = false;
-      if (op == ElementwiseOp::kSin || op == ElementwiseOp::kCos || op == ElementwiseOp::kTan) return;
-      {
-        const Scope scope(body, *this, names);
-        result = evaluate<Op, T, kInputs>();
-        is_bool = kernels::info(op).bool_result;
-      }
-      if (result.empty()) return;
-      made = get(fmt::format("{}_{}", lower_case(kernels::info(op).name), suffix(type)),
-                 [&](Text& text, const std::string& name) {
-                   std::string list = parameters(kInputs, t);
-                   const bool with = takes_parameters<Op, T>();
-                   if (with) list += fmt::format(", {} alpha, {} beta", t, t);
-                   text.open("static inline {} {}({})", is_bool ? "uint8_t" : t, name, list);
-                   const std::string kept = without_unread(body.str(), result);
-                   text.append(kept);
-                   for (const char* parameter : {"alpha", "beta"}) {
-                     if (with && !mentions(kept + result, parameter)) text.line("(void){};", parameter);
-                   }
-                   text.line("return {};", result);
-                   text.close();
-                 });
-    });
+  if (op == ElementwiseOp::kSin || op == ElementwiseOp::kCos || op == ElementwiseOp::kTan) return {};
+  Text body;
+  body.set_depth(1);
+  int names = 0;
+  Definition made;
+  {
+    const Scope scope(body, *this, names);
+    made = definition_of(op, type, true);
+  }
+  const std::string& result = made.result;
+  if (result.empty()) return {};
+  const kernels::ElementwiseOpInfo& info = kernels::info(op);
+  const std::string_view t = stored(type);
+  return get(fmt::format("{}_{}", lower_case(info.name), suffix(type)), [&](Text& text, const std::string& name) {
+    std::string list = parameters(info.inputs, t);
+    if (made.has_parameters) list += fmt::format(", {} alpha, {} beta", t, t);
+    text.open("static inline {} {}({})", info.bool_result ? "uint8_t" : t, name, list);
+    const std::string kept = without_unread(body.str(), result);
+    text.append(kept);
+    for (const char* parameter : {"alpha", "beta"}) {
+      if (made.has_parameters && !mentions(kept + result, parameter)) text.line("(void){};", parameter);
+    }
+    text.line("return {};", result);
+    text.close();
   });
-  return made;
 }
 
 namespace {

@@ -1,0 +1,7 @@
+#include "c/evaluate.h"
+
+namespace treadle::c {
+
+template Definition definition<float>(kernels::ElementwiseOp op, bool evaluates);
+
+}  // namespace treadle::c

@@ -1,0 +1,7 @@
+#include "c/evaluate.h"
+
+namespace treadle::c {
+
+template Definition definition<double>(kernels::ElementwiseOp op, bool evaluates);
+
+}  // namespace treadle::c
