@@ -28,17 +28,17 @@ struct Compile {
     if (no_fma) options.emplace_back("fma=0");
     if (libm) options.emplace_back("libm=1");
     const treadle::Session session = open_session(model, common);
-    const treadle::Session::WrittenC written = session.write_c(options, read_feeds(session, fixed));
+    const auto [source, written_header] = session.write_c(options, read_feeds(session, fixed));
     const std::string header = stem + ".h";
-    write_file(out, with_header(written.source, prefix.empty() ? name : prefix, name));
-    write_file(header, written.header);
+    write_file(out, with_header(source, prefix.empty() ? name : prefix, name));
+    write_file(header, written_header);
     if (common.json) {
       JsonObject json;
       json.text("source", out).text("header", header);
-      json.integer("source_bytes", static_cast<long long>(written.source.size()));
+      json.integer("source_bytes", static_cast<long long>(source.size()));
       fmt::print("{}\n", json.str());
     } else {
-      fmt::print("{} ({} KB), {}\n", out, (written.source.size() + 1023) / 1024, header);
+      fmt::print("{} ({} KB), {}\n", out, (source.size() + 1023) / 1024, header);
     }
     return kOk;
   }

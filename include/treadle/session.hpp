@@ -230,10 +230,9 @@ class Session {
     std::vector<treadle_value*> handles(outputs.empty() ? count(TREADLE_OUTPUT) : outputs.size(), nullptr);
     for (size_t i = 0; i < handles.size() && i < results.size(); ++i) handles[i] = results[i].get();
     treadle_bound* handle = nullptr;
-    detail::check_run(treadle_session_bind(get(), options ? options->get() : nullptr, arrays.names.data(),
-                                           arrays.values.data(), arrays.names.size(),
-                                           names.empty() ? nullptr : names.data(), names.size(), handles.data(),
-                                           &handle));
+    detail::check_run(treadle_session_bind(
+        get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(), arrays.names.size(),
+        names.empty() ? nullptr : names.data(), names.size(), handles.data(), &handle));
     BoundRun bound;
     bound.handle_.reset(handle);
     for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
@@ -288,8 +287,8 @@ class Session {
   std::string breaks_realtime(const Feeds& feeds) const {
     const detail::FeedArrays arrays(feeds);
     char* why = nullptr;
-    const bool keeps = treadle_session_is_realtime(get(), arrays.names.data(), arrays.values.data(),
-                                                   arrays.names.size(), &why);
+    const bool keeps =
+        treadle_session_is_realtime(get(), arrays.names.data(), arrays.values.data(), arrays.names.size(), &why);
     return keeps ? std::string() : detail::take(why);
   }
   std::string dump_plan(const Feeds& feeds) const {
@@ -297,22 +296,19 @@ class Session {
     return detail::take_text(treadle_session_dump_plan, get(), arrays.names.data(), arrays.values.data(),
                              arrays.names.size());
   }
-  // The model as C; options and fixed inputs as in treadle_session_write_c.
-  struct WrittenC {
-    std::string source, header;
-  };
-  WrittenC write_c(const std::vector<std::string>& options, const Feeds& fixed = {}) const {
+  // The model as C: source and header; options and fixed inputs as in treadle_session_write_c.
+  std::pair<std::string, std::string> write_c(const std::vector<std::string>& options, const Feeds& fixed = {}) const {
     const detail::FeedArrays arrays(fixed);
     std::vector<const char*> texts;
     for (const std::string& option : options) texts.push_back(option.c_str());
-    WrittenC written;
-    written.source = detail::take_text([&](char** source) {
+    std::pair<std::string, std::string> written;
+    written.first = detail::take_text([&](char** source) {
       char* header = nullptr;
       treadle_status* const status =
           treadle_session_write_c(get(), texts.data(), texts.size(), arrays.names.data(), arrays.values.data(),
                                   arrays.names.size(), source, &header);
       const std::unique_ptr<char, void (*)(void*)> owned(header, treadle_free);
-      if (!status) written.header = header;
+      if (!status) written.second = header;
       return status;
     });
     return written;

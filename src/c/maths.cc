@@ -71,8 +71,8 @@ Scope::~Scope() {
 Scope& Scope::current() {
   return *current_scope;
 }
-std::string Scope::name(std::string_view type, std::string_view expression) {
-  std::string made = fmt::format("t{}", names++);
+const char* Scope::name(std::string_view type, std::string_view expression) {
+  const char* const made = keep(fmt::format("t{}", names++));
   text.line("const {} {} = {};", type, made, expression);
   return made;
 }
@@ -181,14 +181,14 @@ std::string Functions::by_library(ElementwiseOp op, ElementType type) {
       (op == ElementwiseOp::kSin || op == ElementwiseOp::kCos || op == ElementwiseOp::kTan)) {
     using V = Value<float>;
     int names = 0;
-    const Scope scope(body, *this, names);
+    Scope scope(body, *this, names);
     using C = kernels::math::Coefficients<float>;
     const V a = V::of("a");
     const bool is_tan = op == ElementwiseOp::kTan;
     V y = is_tan ? kernels::math::tan_float(a) : kernels::math::sin_float(a, op == ElementwiseOp::kCos ? 1 : 0);
     if (op != ElementwiseOp::kCos) y = select(a == V(0.0f), a, y);
     near = select(kernels::math::absolute(a) <= V(is_tan ? C::kTanLimit : C::kTurnLimit), y,
-                  V::of(fmt::format("{}(a)", called)))
+                  V::of(scope.keep(fmt::format("{}(a)", called))))
                .v;
   }
   return get(fmt::format("{}_{}", lower_case(kernels::info(op).name), suffix(type)), [&](Text& text,

@@ -5,6 +5,7 @@
 // Each operation is a statement that names its result, so that no compiler joins a product and a sum unless the
 // definition does. The file, the names and the way of multiplying and adding come from the thread's Scope.
 
+#include <deque>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 
 namespace treadle::c {
 
+// Where values write, and what keeps their texts: no value outlives the scope in which it was made.
 struct Scope {
   Text& text;
   Functions& functions;
@@ -26,7 +28,11 @@ struct Scope {
   Scope(const Scope&) = delete;
   static Scope& current();
   // Writes `type` t<number> = `expression`, and returns the name.
-  std::string name(std::string_view type, std::string_view expression);
+  const char* name(std::string_view type, std::string_view expression);
+  const char* keep(std::string kept) { return texts_.emplace_back(std::move(kept)).c_str(); }
+
+ private:
+  std::deque<std::string> texts_;
 };
 
 template <class T>
@@ -45,11 +51,11 @@ std::string_view c_name() {
 }
 
 struct Mask {
-  std::string v;
-  static Mask of(std::string expression) { return {Scope::current().name("int", expression)}; }
+  const char* v = "";
+  static Mask of(std::string_view expression) { return {Scope::current().name("int", expression)}; }
   friend Mask operator&(const Mask& a, const Mask& b) { return of(fmt::format("{} & {}", a.v, b.v)); }
   friend Mask operator|(const Mask& a, const Mask& b) { return of(fmt::format("{} | {}", a.v, b.v)); }
-  friend Mask operator!(const Mask& a) { return of("!" + a.v); }
+  friend Mask operator!(const Mask& a) { return of(fmt::format("!{}", a.v)); }
 };
 
 template <class T>
@@ -58,13 +64,13 @@ struct Value {
   using Unsigned = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint8_t>>;
   using Bits = Value<Unsigned>;
   static constexpr bool kFloat = std::is_floating_point_v<T>;
-  std::string v;  // a name or a number
+  const char* v = "";  // a name or a number
 
   Value() = default;
-  explicit Value(T scalar) : v(literal(scalar)) {}
-  static Value of(std::string name) {
+  explicit Value(T scalar) : v(Scope::current().keep(literal(scalar))) {}
+  static Value of(const char* name) {
     Value x;
-    x.v = std::move(name);
+    x.v = name;
     return x;
   }
   static Value make(const std::string& expression) { return of(Scope::current().name(c_name<T>(), expression)); }
@@ -76,11 +82,11 @@ struct Value {
     static_assert(kFloat, "integer division checks its divisor");
     return make(fmt::format("{} / {}", a.v, b.v));
   }
-  friend Value operator-(const Value& a) { return make("-" + a.v); }
+  friend Value operator-(const Value& a) { return make(fmt::format("-{}", a.v)); }
   friend Value operator&(const Value& a, const Value& b) { return a.bitwise("&", b); }
   friend Value operator|(const Value& a, const Value& b) { return a.bitwise("|", b); }
   friend Value operator^(const Value& a, const Value& b) { return a.bitwise("^", b); }
-  friend Value operator~(const Value& a) { return make(cast("~" + a.v)); }
+  friend Value operator~(const Value& a) { return make(cast(fmt::format("~{}", a.v))); }
   friend Value operator<<(const Value& a, int count) { return make(fmt::format("{} << {}", a.v, count)); }
   friend Value operator>>(const Value& a, int count) { return make(fmt::format("{} >> {}", a.v, count)); }
 
@@ -108,7 +114,8 @@ struct Value {
   }
   Mask compare(const char* op, const Value& b) const {
     // Only a float can differ from itself.
-    if (!kFloat && v == b.v) return Mask::of(std::string_view(op).ends_with("=") && op[0] != '!' ? "1" : "0");
+    if (!kFloat && std::string_view(v) == b.v)
+      return Mask::of(std::string_view(op).ends_with("=") && op[0] != '!' ? "1" : "0");
     return Mask::of(fmt::format("{} {} {}", v, op, b.v));
   }
 };

@@ -66,6 +66,7 @@ def dims_of(session, feeds: dict, fixed: dict) -> list[str]:
 
 def written(session, feeds: dict, options: list[str]):
     """The source, the header, and the inputs whose values became part of it."""
+
     def is_short(value) -> bool:
         return value.size <= MOST_FIXED and value.ndim <= 1
 

@@ -20,27 +20,28 @@ struct Definitions {
 
   static std::string tanh_over(Functions& f) {
     return write_function(f, "tanh_over", element_of<T>(), {"a", "divisor"},
-                          [] { return kernels::cells::tanh_over(v("a"), v("divisor")).v; });
+                          [] { return std::string(kernels::cells::tanh_over(v("a"), v("divisor")).v); });
   }
   static std::string sigmoid_divisor(Functions& f) {
     return write_function(f, "sigmoid_divisor", element_of<T>(), {"a"},
-                          [] { return kernels::math::sigmoid_divisor(v("a")).v; });
+                          [] { return std::string(kernels::math::sigmoid_divisor(v("a")).v); });
   }
   static std::string lstm_state(Functions& f) {
     return write_function(f, "lstm_state", element_of<T>(), {"forget", "c", "added"},
-                          [] { return kernels::cells::lstm_state(v("forget"), v("c"), v("added")).v; });
+                          [] { return std::string(kernels::cells::lstm_state(v("forget"), v("c"), v("added")).v); });
   }
   static std::string gru_candidate(Functions& f) {
     return write_function(f, "gru_candidate", element_of<T>(), {"reset", "u", "a"},
-                          [] { return kernels::cells::gru_candidate(v("reset"), v("u"), v("a")).v; });
+                          [] { return std::string(kernels::cells::gru_candidate(v("reset"), v("u"), v("a")).v); });
   }
   static std::string gru_state(Functions& f) {
-    return write_function(f, "gru_state", element_of<T>(), {"candidate", "divisor", "h"},
-                          [] { return kernels::cells::gru_state(v("candidate"), v("divisor"), v("h")).v; });
+    return write_function(f, "gru_state", element_of<T>(), {"candidate", "divisor", "h"}, [] {
+      return std::string(kernels::cells::gru_state(v("candidate"), v("divisor"), v("h")).v);
+    });
   }
   static std::string blend(Functions& f) {
     return write_function(f, "blend", element_of<T>(), {"z", "candidate", "h"},
-                          [] { return kernels::cells::blend(v("z"), v("candidate"), v("h")).v; });
+                          [] { return std::string(kernels::cells::blend(v("z"), v("candidate"), v("h")).v); });
   }
 };
 

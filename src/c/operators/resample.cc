@@ -13,7 +13,6 @@ namespace treadle::c {
 namespace {
 
 using image_ops::AxisTaps;
-using kernels::ElementwiseOp;
 
 int64_t product(const Dims& dims, size_t begin, size_t end) {
   int64_t n = 1;

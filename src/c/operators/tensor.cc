@@ -207,7 +207,7 @@ std::string top_function(Writer& w, ElementType type, bool largest) {
       return widen.empty() ? x : fmt::format("{}({})", widen, x);
     };
     const auto beats = [&](const char* a, const char* b) {
-      const std::string more = fmt::format("{} {} {}", a, largest ? ">" : "<", b);
+      std::string more = fmt::format("{} {} {}", a, largest ? ">" : "<", b);
       if (!is_float(wide)) return more;
       // A NaN counts as larger than any number.
       return largest ? fmt::format("{0} || ({1} != {1} && {2} == {2})", more, a, b)

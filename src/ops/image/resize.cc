@@ -18,7 +18,6 @@ namespace {
 
 using image_ops::AxisScale;
 using image_ops::AxisTaps;
-using image_ops::make_taps;
 using image_ops::ResizeMode;
 using image_ops::ResizeOptions;
 
