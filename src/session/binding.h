@@ -15,10 +15,11 @@ namespace treadle::session {
 
 class Binding {
  public:
-  // `outputs`: indices into Session::outputs(), empty means all. `places`: of their results. Feeds and places have to
-  // live as long as the object, and so has what `options` refer to. Makes runs, of which only places see anything that
-  // had no memory of the right type and sizes: they get it. Errors: those of the run, and kInvalidArgument for a place
-  // with memory of a feed or of another place.
+  // `outputs`: indices into Session::outputs(), empty means all. `places`: of their results. The binding refers to the
+  // feeds, to the places and to the objects behind `options`, so all of them have to live as long as it does. make()
+  // runs the model: a place without memory of the right type and sizes gets the result of that run, and other places
+  // keep their contents. Errors: those of the run, and kInvalidArgument for a place with memory of a feed or of another
+  // place.
   static Result<std::unique_ptr<Binding>> make(std::shared_ptr<const Session> session, std::span<const Feed> feeds,
                                                std::span<const size_t> outputs, std::span<AnyValue* const> places,
                                                const RunOptions& options);
