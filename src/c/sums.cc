@@ -5,6 +5,7 @@
 #include "c/types.h"
 #include "kernels/gemm.h"
 #include "kernels/sum_order.h"
+#include "kernels/written_operations.h"
 
 namespace treadle::c {
 
@@ -152,22 +153,9 @@ class Row {
   mutable int names_ = 0;
 };
 
-ElementwiseOp combining(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kMax:
-      return ElementwiseOp::kMax;
-    case ReduceOp::kMin:
-      return ElementwiseOp::kMin;
-    case ReduceOp::kProd:
-      return ElementwiseOp::kMul;
-    default:
-      return ElementwiseOp::kAdd;
-  }
-}
-
 // The expression of two combined elements of a compute type.
 Row::Combine combiner(Functions& functions, ReduceOp op, ElementType type) {
-  const ElementwiseOp how = combining(op);
+  const ElementwiseOp how = kernels::combining(op);
   if (type == ElementType::kBool) {
     const char* sign = op == ReduceOp::kMin ? "&" : "|";
     return

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "kernels/sum_order.h"
+#include "kernels/written_operations.h"
 
 namespace treadle::jit {
 
@@ -37,19 +38,6 @@ Numbers offsets_of(const Dims& dims, const Dims& strides) {
     offsets = std::move(longer);
   }
   return offsets;
-}
-
-ElementwiseOp combining(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kMax:
-      return ElementwiseOp::kMax;
-    case ReduceOp::kMin:
-      return ElementwiseOp::kMin;
-    case ReduceOp::kProd:
-      return ElementwiseOp::kMul;
-    default:
-      return ElementwiseOp::kAdd;
-  }
 }
 
 }  // namespace
@@ -188,7 +176,7 @@ bool LaneMaths::supports(const plan::ReductionCode& code) {
 }
 
 Lanes LaneMaths::reduce(const plan::ReductionCode& code, Lanes from) const {
-  const ElementwiseOp op = combining(code.op);
+  const ElementwiseOp op = kernels::combining(code.op);
   ElementType type = wide_type(code.type);
   from = convert(from, code.type, type);
   const bool is_wide = !is_float(type) || code.op == ReduceOp::kProd;

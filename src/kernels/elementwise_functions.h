@@ -16,7 +16,31 @@
 #include <type_traits>
 
 #include "kernels/elementwise_math.h"
+#include "kernels/elementwise_ops.h"
 #include "kernels/error.h"
+
+namespace treadle::kernels {
+
+// Whether compute type T has operations of the domain.
+template <class T, OpDomain kDomain>
+constexpr bool in_domain() {
+  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;  // bools are bytes
+  switch (kDomain) {
+    case OpDomain::kFloat:
+      return std::is_floating_point_v<T>;
+    case OpDomain::kNumber:
+      return !kIsBool;
+    case OpDomain::kInteger:
+      return std::is_integral_v<T> && !kIsBool;
+    case OpDomain::kBool:
+      return kIsBool;
+    case OpDomain::kAny:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace treadle::kernels
 
 namespace treadle::kernels::functions {
 

@@ -6,6 +6,7 @@
 
 #include "kernels/elementwise_functions.h"
 #include "kernels/elementwise_ops.h"
+#include "kernels/reduce.h"
 
 namespace treadle::kernels {
 
@@ -27,24 +28,6 @@ constexpr bool checks_integers() {
 template <class Op, class T>
 constexpr bool can_be_written() {
   return !uses_library<Op, T>() && !checks_integers<Op, T>() && !std::is_same_v<Op, functions::Where>;
-}
-
-template <class T, OpDomain kDomain>
-constexpr bool in_domain() {
-  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;
-  switch (kDomain) {
-    case OpDomain::kFloat:
-      return std::is_floating_point_v<T>;
-    case OpDomain::kNumber:
-      return !kIsBool;
-    case OpDomain::kInteger:
-      return std::is_integral_v<T> && !kIsBool;
-    case OpDomain::kBool:
-      return kIsBool;
-    case OpDomain::kAny:
-      return true;
-  }
-  return false;
 }
 
 // Calls f with a number of the compute type; uint8_t stands for bool. False: another type.
@@ -82,6 +65,20 @@ void with_definition(ElementwiseOp op, F f) {
     break;
     TREADLE_ELEMENTWISE_OPS(X)
 #undef X
+  }
+}
+
+// The operation that combines the terms of a reduction.
+constexpr ElementwiseOp combining(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMax:
+      return ElementwiseOp::kMax;
+    case ReduceOp::kMin:
+      return ElementwiseOp::kMin;
+    case ReduceOp::kProd:
+      return ElementwiseOp::kMul;
+    default:
+      return ElementwiseOp::kAdd;
   }
 }
 

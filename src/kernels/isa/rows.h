@@ -187,24 +187,6 @@ struct ClipRow {
   }
 };
 
-template <class T, OpDomain kDomain>
-constexpr bool in_domain() {
-  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;  // bools are bytes
-  switch (kDomain) {
-    case OpDomain::kFloat:
-      return std::is_floating_point_v<T>;
-    case OpDomain::kNumber:
-      return !kIsBool;
-    case OpDomain::kInteger:
-      return std::is_integral_v<T> && !kIsBool;
-    case OpDomain::kBool:
-      return kIsBool;
-    case OpDomain::kAny:
-      return true;
-  }
-  return false;
-}
-
 template <class Op, class T, int kInputs, OpDomain kDomain>
 void add_operation(ElementwiseRows& rows) {
   if constexpr (in_domain<T, kDomain>() && !std::is_same_v<Op, functions::Where>) {
