@@ -22,12 +22,6 @@ struct Files {
   std::string source, header;
 };
 
-// Why an instruction cannot be written.
-struct Refusal {
-  std::string node;    // "Sin node 'y'"
-  std::string reason;  // "..." as the end of "..., because"
-};
-
 // `program`: made with ProgramOptions::plain. Errors: kNotImplemented with every node that cannot be written, and why.
 Result<Files> compile(const plan::Program& program, const Options& options);
 

@@ -52,19 +52,6 @@ class Loops {
   int opened_ = 0;
 };
 
-Dims row_major(const Dims& dims) {
-  Dims strides(dims.size());
-  int64_t next = 1;
-  for (size_t d = dims.size(); d-- > 0;) strides[d] = next, next *= dims[d];
-  return strides;
-}
-
-int64_t product_of(const Dims& dims) {
-  int64_t product = 1;
-  for (const int64_t size : dims) product *= size;
-  return product;
-}
-
 std::string plus(const std::string& pointer, const std::string& offset) {
   return offset == "0" ? pointer : fmt::format("{} + {}", pointer, offset);
 }
@@ -90,7 +77,7 @@ void merge(Dims& dims, std::initializer_list<Dims*> strides) {
 }
 
 void write_region(Writer& w, ElementType type, const plan::MoveCode::Region& region) {
-  if (product_of(region.dims) == 0) return;
+  if (element_count_unchecked(region.dims) == 0) return;
   Dims dims = region.dims, in = region.in_strides, out = region.out_strides;
   const bool fills = region.from == plan::kNoSlot;
   if (fills) in = Dims(dims.size());
@@ -243,7 +230,7 @@ void write_reduction(Writer& w, const plan::ReductionCode& code, std::string& wh
   if (!rows.empty()) rows.pop_back(), row_strides.pop_back();
   const std::string combine = code.columns ? column_function(w.functions(), code.op, code.type)
                                            : row_function(w.functions(), code.op, code.type);
-  const int64_t count = n * product_of(rows);
+  const int64_t count = n * element_count_unchecked(rows);
   Loops kept(w);
   kept.open(code.kept);
   w.text().open("");
@@ -259,7 +246,7 @@ void write_reduction(Writer& w, const plan::ReductionCode& code, std::string& wh
     reduced.close();
   }
   const std::string result = finished(w, code.op, code.type, "sum", count, why);
-  w.text().line("{}[{}] = {};", to, kept.offset(row_major(code.kept)), result);
+  w.text().line("{}[{}] = {};", to, kept.offset(contiguous_strides(code.kept)), result);
   w.text().close();
   kept.close();
 }

@@ -29,14 +29,6 @@ constexpr ErrorCode kErrors[] = {
     {"SEQUENCE_LENGTH", 6, "a length exceeds the sequence"},
 };
 
-int64_t count_of(const Type& type) {
-  return known_element_count(type.shape);
-}
-
-std::string type_text(const Type& type) {
-  return type.to_string();
-}
-
 }  // namespace
 
 Writer::Writer(const plan::Program& program, const Options& options)
@@ -85,10 +77,6 @@ Writer::Place& Writer::place(uint32_t s) {
 ElementType Writer::element(uint32_t s) const {
   const ElementType type = p_.slots[s].type.element;
   return is_held(type) ? type : ElementType::kUint8;
-}
-
-bool Writer::is_written(uint32_t s) const {
-  return p_.slots[s].storage != Storage::kConstant && p_.slots[s].storage != Storage::kInput;
 }
 
 std::string Writer::table(std::string_view name, ElementType type, const void* elements, size_t count) {
@@ -268,7 +256,7 @@ void Writer::write_kernel(uint32_t pc) {
   if (elementwise) {
     c::write_elementwise(*this, *elementwise, why);
   } else if (other) {
-    write_other(pc, *other, why);
+    write_other(*other, why);
   } else if (const OperatorFn write = operator_writer(*p_.node_of[pc]); write && call.group.empty()) {
     write({*this, *p_.node_of[pc], call}, why);
   } else {
@@ -278,7 +266,7 @@ void Writer::write_kernel(uint32_t pc) {
   if (instruction_fails_) text_.line("if (error != 0) return error;");
 }
 
-bool Writer::write_other(uint32_t, const plan::InstructionCode& code, std::string& why) {
+void Writer::write_other(const plan::InstructionCode& code, std::string& why) {
   struct Visitor {
     Writer& w;
     std::string& why;
@@ -289,7 +277,6 @@ bool Writer::write_other(uint32_t, const plan::InstructionCode& code, std::strin
     void operator()(const plan::GatherCode& of) { write_gather(w, of, why); }
   };
   std::visit(Visitor{*this, why}, code);
-  return why.empty();
 }
 
 uint32_t Writer::write_branch(uint32_t pc) {
@@ -302,8 +289,7 @@ uint32_t Writer::write_branch(uint32_t pc) {
   comment(pc);
   text_.open("if ({}[0])", reads(in.index, ElementType::kBool));
   write_range(pc + 1, jump);
-  text_.close(" else {");
-  text_.set_depth(text_.depth() + 1);
+  text_.otherwise();
   write_range(in.target, end);
   text_.close();
   return end;
@@ -393,7 +379,7 @@ uint32_t Writer::write_loop(uint32_t pc) {
     here.is_local = true;
     const ElementType type = element(scan.element);
     text_.line("const {} *const {} = {} + {};", stored(type), here.name, reads(scan.whole, type),
-               row_at(scan.reverse, count_of(scan.element_type)));
+               row_at(scan.reverse, known_element_count(scan.element_type.shape)));
     text_.line("(void){};", here.name);
   }
   for (const auto& scan : loop.scan_outputs) {
@@ -458,27 +444,34 @@ std::string Writer::header() const {
   for (const ErrorCode& code : kErrors) text.line("{}_{} = {}, /* {} */", upper, code.name, code.number, code.meaning);
   text.close(";");
   text.blank();
-  const auto structure = [&](const char* kind, const auto& values, const std::vector<std::string>& names,
-                             const auto& type_of, const char* qualifier) {
+  const auto structure = [&](const char* kind, const auto& members) {
     text.open("typedef struct {}_{}", p, kind);
-    bool any = false;
-    for (size_t i = 0; i < names.size(); ++i) {
-      const Type& type = type_of(i);
-      if (std::string_view(qualifier) == "const " && (values[i].slot == kNoSlot || !places_[values[i].slot].is_used)) {
-        text.line("/* \"{}\" has no influence. */", in_comment(inputs_[i]));
-        continue;
-      }
-      any = true;
-      const std::string& own = std::string_view(qualifier) == "const " ? inputs_[i] : outputs_[i];
-      text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), names[i], in_comment(own),
-                in_comment(type_text(type)), count_of(type));
-    }
-    if (!any) text.line("char none;");
+    if (!members()) text.line("char none;");
     text.close(fmt::format(" {}_{};", p, kind));
     text.blank();
   };
-  structure("inputs", p_.inputs, input_names_, [&](size_t i) -> const Type& { return p_.inputs[i].type; }, "const ");
-  structure("outputs", p_.outputs, output_names_, [&](size_t i) -> const Type& { return p_.outputs[i].type; }, "");
+  const auto member = [&](const char* qualifier, const Type& type, const std::string& name, const std::string& own) {
+    text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), name, in_comment(own),
+              in_comment(type.to_string()), known_element_count(type.shape));
+  };
+  structure("inputs", [&] {
+    bool any = false;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const plan::Input& input = p_.inputs[i];
+      const bool is_read = input.slot != kNoSlot && places_[input.slot].is_used;
+      if (is_read) {
+        member("const ", input.type, input_names_[i], inputs_[i]);
+      } else {
+        text.line("/* \"{}\" has no influence. */", in_comment(inputs_[i]));
+      }
+      any |= is_read;
+    }
+    return any;
+  });
+  structure("outputs", [&] {
+    for (size_t i = 0; i < outputs_.size(); ++i) member("", p_.outputs[i].type, output_names_[i], outputs_[i]);
+    return !outputs_.empty();
+  });
   text.line("/* Runs the model. Tensors are row-major. `scratch`: {}_SCRATCH_BYTES bytes, aligned as for any type.",
             upper);
   text.line(
@@ -552,13 +545,13 @@ Result<Files> Writer::write() {
     if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
       return treadle::error(Code::kNotImplemented,
                             "input '{}' is {}; C needs a tensor of numbers whose sizes are known", inputs_[i],
-                            type_text(input.type));
+                            input.type.to_string());
     }
   }
   write_range(0, static_cast<uint32_t>(p_.code.size()));
   for (const plan::Output& output : p_.outputs) {
     if (!output.direct || !is_held(output.type.element)) {
-      refusals_.push_back({"an output", fmt::format("it is {}", type_text(output.type))});
+      refusals_.push_back({"an output", fmt::format("it is {}", output.type.to_string())});
     }
   }
   if (!refusals_.empty()) {

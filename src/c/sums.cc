@@ -124,8 +124,7 @@ class Row {
   void branch(const std::string& condition, const Yes& yes, const No& no) const {
     text_.open("if ({})", condition);
     yes();
-    text_.close(" else {");
-    text_.set_depth(text_.depth() + 1);
+    text_.otherwise();
     no();
     text_.close();
   }
@@ -302,8 +301,7 @@ std::string row_function(Functions& functions, ReduceOp op, ElementType type) {
         constexpr size_t kLanes = kernels::sum_order::kProductLanes;
         text.open("if (size < {})", kernels::sum_order::kLeastInLanes);
         text.line("for (ptrdiff_t i = start; i < start + size; ++i) sum *= {};", at("i"));
-        text.close(" else {");
-        text.set_depth(text.depth() + 1);
+        text.otherwise();
         text.line("double lanes[{}];", kLanes);
         text.line("for (int l = 0; l < {}; ++l) lanes[l] = 1;", kLanes);
         text.line("for (ptrdiff_t i = 0; i < size; ++i) lanes[i % {}] *= {};", kLanes, at("start + i"));

@@ -26,6 +26,10 @@ class Text {
     --depth_;
     add(fmt::format("}}{}", tail));
   }
+  void otherwise() {
+    --depth_;
+    open("}} else");
+  }
   void blank() {
     if (!text_.empty() && !text_.ends_with("\n\n")) text_ += '\n';
   }

@@ -162,7 +162,8 @@ TREADLE_C_FUNCTION(round_even)
 TREADLE_C_FUNCTION(sqrt)
 #undef TREADLE_C_FUNCTION
 
-// The function `name`_<type> of `arguments`, all of which have this compute type. `evaluate` returns the result's name.
+// Writes a C function and returns its name, `name`_<type>. The result and each of `arguments` have compute type `type`.
+// `evaluate` writes the statements and returns the name of the result.
 std::string write_function(Functions& functions, std::string_view name, ElementType type,
                            std::initializer_list<const char*> arguments, const std::function<std::string()>& evaluate);
 

@@ -18,8 +18,15 @@
 #include "c/types.h"
 #include "plan/kernel_code.h"
 #include "plan/program.h"
+#include "type/shape.h"
 
 namespace treadle::c {
+
+// Why an instruction cannot be written.
+struct Refusal {
+  std::string node;    // "Sin node 'y'"
+  std::string reason;  // "..." as the end of "..., because"
+};
 
 class Writer {
  public:
@@ -70,11 +77,10 @@ class Writer {
   Place& place(uint32_t slot);
   std::string pointer(uint32_t slot, ElementType type, bool is_const);
   ElementType element(uint32_t slot) const;
-  bool is_written(uint32_t slot) const;
   void find_names();
   std::string declarations();
 
-  bool write_other(uint32_t pc, const plan::InstructionCode& code, std::string& why);
+  void write_other(const plan::InstructionCode& code, std::string& why);
 
   std::string header() const;
   std::string source();
@@ -102,6 +108,13 @@ void write_reduction(Writer& writer, const plan::ReductionCode& code, std::strin
 void write_extremes(Writer& writer, const plan::ArgReductionCode& code, std::string& why);
 void write_product(Writer& writer, const plan::ProductCode& code, std::string& why);
 void write_gather(Writer& writer, const plan::GatherCode& code, std::string& why);
+
+// The product of the sizes [begin, end).
+inline int64_t product(const Dims& dims, size_t begin, size_t end) {
+  int64_t n = 1;
+  for (size_t d = begin; d < end; ++d) n *= dims[d];
+  return n;
+}
 
 // A node whose code follows from its attributes and the types of its operands.
 struct Call {

@@ -197,8 +197,7 @@ std::string planes_function(Functions& f, ElementType type, bool by_columns) {
     };
     text.open("if (across.stride == 1)");
     add("l");
-    text.close(" else {");
-    text.set_depth(text.depth() + 1);
+    text.otherwise();
     add("l * across.stride");
     text.close();
     text.close();

@@ -13,12 +13,6 @@ namespace {
 using kernels::ElementwiseOp;
 using kernels::ReduceOp;
 
-int64_t product(const Dims& dims, size_t begin, size_t end) {
-  int64_t n = 1;
-  for (size_t d = begin; d < end; ++d) n *= dims[d];
-  return n;
-}
-
 std::string number(ElementType type, double value) {
   return type == ElementType::kDouble ? literal(value) : literal(static_cast<float>(value));
 }

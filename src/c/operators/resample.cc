@@ -14,12 +14,6 @@ namespace {
 
 using image_ops::AxisTaps;
 
-int64_t product(const Dims& dims, size_t begin, size_t end) {
-  int64_t n = 1;
-  for (size_t d = begin; d < end; ++d) n *= dims[d];
-  return n;
-}
-
 std::string numbers(Writer& w, const char* name, const std::vector<int64_t>& list) {
   const std::vector<int32_t> narrow(list.begin(), list.end());
   return w.table(name, ElementType::kInt32, narrow.data(), narrow.size());

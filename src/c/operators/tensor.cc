@@ -13,12 +13,6 @@ namespace {
 
 using kernels::ElementwiseOp;
 
-int64_t product(const Dims& dims, size_t begin, size_t end) {
-  int64_t n = 1;
-  for (size_t d = begin; d < end; ++d) n *= dims[d];
-  return n;
-}
-
 size_t axis_of(const Call& call, int64_t otherwise) {
   const auto rank = static_cast<int64_t>(call.dims(0).size());
   const int64_t axis = call.node.attributes.get_int("axis", otherwise);
