@@ -9,12 +9,10 @@ from . import _core
 from ._errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ._types import OutputValue
+    from ._types import AnyArray, OutputValue
 
 
-def in_order(names: Iterable[str], outputs: Mapping[str, NDArray] | None) -> list[NDArray | None] | None:
+def in_order(names: Iterable[str], outputs: Mapping[str, AnyArray] | None) -> list[AnyArray | None] | None:
     """Arrays for results, by name, in the order of the results."""
     if outputs is None:
         return None

@@ -37,10 +37,18 @@ from ._trace import Trace
 from ._values import IOBinding, OrtValue, OrtValueVector
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from ._types import ElementType, InputValue, OtherKeywords, OutputValue, PathOrBytes, Provider, Serializable
+    from ._types import (
+        AnyArray,
+        ElementType,
+        InputValue,
+        OtherKeywords,
+        OutputValue,
+        PathOrBytes,
+        Provider,
+        Serializable,
+    )
 
 _User = TypeVar("_User")
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -542,9 +550,9 @@ class InferenceSession(_core.SessionBase):
     def bind(
         self,
         output_names: Sequence[str] | None,
-        input_feed: Mapping[str, NDArray],
+        input_feed: Mapping[str, AnyArray],
         *,
-        outputs: Mapping[str, NDArray] | None = None,
+        outputs: Mapping[str, AnyArray] | None = None,
         run_options: RunOptions | None = None,
     ) -> BoundRun:
         """Binds the arguments of `run`, so that `BoundRun.run` takes hardly longer than the arithmetic of the model.

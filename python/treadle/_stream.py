@@ -14,10 +14,8 @@ from ._progress import Progress, watched
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
     from ._options import RunOptions
-    from ._types import InputValue, OutputValue
+    from ._types import AnyArray, InputValue, OutputValue
 
 
 class _Closed:
@@ -224,12 +222,12 @@ class Stream(_core.StreamBase, Closable):
 
     def bind(
         self,
-        feed: NDArray | Mapping[str, NDArray] | None = None,
+        feed: AnyArray | Mapping[str, AnyArray] | None = None,
         /,
         *,
-        outputs: Mapping[str, NDArray] | None = None,
+        outputs: Mapping[str, AnyArray] | None = None,
         run_options: RunOptions | None = None,
-        **inputs: NDArray,
+        **inputs: AnyArray,
     ) -> OutputValue:
         """Binds the arguments of `push`, so that `step` takes hardly longer than the arithmetic of the model.
 

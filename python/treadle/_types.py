@@ -43,6 +43,9 @@ InputValue: TypeAlias = (
     ArrayLike | SupportsDLPack | None | Sequence["InputValue"] | Mapping[str, "InputValue"] | Mapping[int, "InputValue"]
 )
 
+# An array of any element type, where nothing is converted: the memory of one is read or written in place.
+AnyArray: TypeAlias = NDArray[Any]
+
 # The types of an output. Nearly always it is an array, so type checkers check uses as of an array. A sequence is a list, a
 # map is a dict, an empty optional is None; only the model says which, so `Any` permits these uses.
 OutputValue: TypeAlias = NDArray[Any] | Any
