@@ -1,4 +1,4 @@
-// Control flow, memory, and the files.
+// Control flow and memory.
 
 #include <algorithm>
 
@@ -15,47 +15,27 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// The errors that a run returns, by the numbers of KernelError.
-struct ErrorCode {
-  std::string_view name;
-  int number;
-  std::string_view meaning;
-};
-constexpr ErrorCode kErrors[] = {
-    {"DIVISION_BY_ZERO", 1, "an integer was divided by zero"},
-    {"INDEX_OUT_OF_RANGE", 2, "an index lies outside of its axis"},
-    {"NEGATIVE_EXPONENT", 3, "an exponent is negative"},
-    {"INVALID_VALUE", 4, "a value is not allowed where it is used"},
-    {"SEQUENCE_LENGTH", 6, "a length exceeds the sequence"},
-};
-
 }  // namespace
 
-Writer::Writer(const plan::Program& program, const Options& options)
-    : p_(program), options_(options), functions_(options.prefix, options.isa, options.libm) {
+Writer::Writer(File& file, const plan::Program& program, bool in_structures)
+    : p_(program), file_(file), in_structures_(in_structures) {
   text_.set_depth(1);
 }
 
 // --- memory ----------------------------------------------------------------------------------------------------------
 
-void Writer::find_names() {
+void Writer::find_names(const std::vector<std::string>& output_names) {
   places_.resize(p_.slots.size());
   const auto& top = p_.graph->top();
-  const auto fields = [](const std::vector<std::string>& given) {
-    std::set<std::string> taken;
-    std::vector<std::string> names;
-    for (const std::string& own : given) {
-      std::string name = identifier(own);
-      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", identifier(own), i);
-      names.push_back(std::move(name));
-    }
-    return names;
-  };
-  for (const ir::Value* v : top.inputs) inputs_.emplace_back(v->name);
-  for (const ir::Value* v : top.outputs) outputs_.emplace_back(v->name);
-  if (options_.outputs.size() == outputs_.size()) outputs_ = options_.outputs;
-  input_names_ = fields(inputs_);
-  output_names_ = fields(outputs_);
+  std::vector<std::string> inputs, outputs;
+  for (const ir::Value* v : top.inputs) inputs.emplace_back(v->name);
+  for (const ir::Value* v : top.outputs) outputs.emplace_back(v->name);
+  if (output_names.size() == outputs.size()) outputs = output_names;
+  const std::vector<std::string> input_members = member_names(inputs), output_members = member_names(outputs);
+  for (size_t i = 0; i < inputs.size(); ++i) body_.inputs.push_back({inputs[i], input_members[i], p_.inputs[i].type});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    body_.outputs.push_back({outputs[i], output_members[i], p_.outputs[i].type});
+  }
 }
 
 Writer::Place& Writer::place(uint32_t s) {
@@ -67,9 +47,9 @@ Writer::Place& Writer::place(uint32_t s) {
     if (const size_t slash = name.find_last_of('/'); slash != std::string::npos && slash + 1 < name.size()) {
       name.erase(0, slash + 1);
     }
-    if (slot.storage == Storage::kInput) name = input_names_[slot.index];
-    if (slot.storage == Storage::kOutput) name = output_names_[slot.index];
-    place.name = names_.add(name);
+    if (slot.storage == Storage::kInput) name = body_.inputs[slot.index].name;
+    if (slot.storage == Storage::kOutput) name = body_.outputs[slot.index].name;
+    place.name = file_.names().add(name);
   }
   return place;
 }
@@ -77,24 +57,6 @@ Writer::Place& Writer::place(uint32_t s) {
 ElementType Writer::element(uint32_t s) const {
   const ElementType type = p_.slots[s].type.element;
   return is_held(type) ? type : ElementType::kUint8;
-}
-
-std::string Writer::table(std::string_view name, ElementType type, const void* elements, size_t count) {
-  const std::string made = names_.add(fmt::format("{}_{}", options_.prefix, identifier(name)));
-  std::string text = fmt::format("static const {} {}[{}] = {{", stored(type), made, count);
-  const auto* from = static_cast<const std::byte*>(elements);
-  const size_t width = byte_width(type);
-  size_t column = text.size();
-  if (count > 8) text += "\n   ", column = 3;
-  for (size_t i = 0; i < count; ++i) {
-    const std::string number = literal(type, from + i * width);
-    if (column + number.size() + 2 > 110) text += "\n   ", column = 3;
-    text += (count > 8 || i > 0 ? " " : "") + number + (i + 1 < count ? "," : "");
-    column += number.size() + 2;
-  }
-  text += count > 8 ? "\n};\n" : "};\n";
-  tables_ += text;
-  return made;
 }
 
 std::string Writer::pointer(uint32_t s, ElementType type, bool is_const) {
@@ -106,13 +68,10 @@ std::string Writer::pointer(uint32_t s, ElementType type, bool is_const) {
     const void* elements = slot.constant.raw();
     const auto count = static_cast<size_t>(slot.constant.element_count());
     if (count == 0) return fmt::format("((const {} *)0)", stored(type));
-    auto known = table_of_.find(elements);
-    if (known == table_of_.end()) {
-      const std::string name = slot.value ? std::string(slot.value->name) : "constant";
-      known = table_of_.emplace(elements, table(name, slot.constant.type(), elements, count)).first;
-    }
-    if (slot.constant.type() == type) return known->second;
-    return fmt::format("((const {} *)(const void *){})", stored(type), known->second);
+    const std::string name = slot.value ? std::string(slot.value->name) : "constant";
+    const std::string known = file_.table(name, slot.constant.type(), elements, count);
+    if (slot.constant.type() == type) return known;
+    return fmt::format("((const {} *)(const void *){})", stored(type), known);
   }
   Place& at = place(s);
   at.is_used = true;
@@ -140,12 +99,12 @@ std::string Writer::scratch(size_t bytes) {
 }
 
 std::string Writer::error_of_instruction() {
-  instruction_fails_ = may_fail_ = true;
+  instruction_fails_ = body_.may_fail = true;
   return "error";
 }
 
 std::string Writer::converted(ElementType from, ElementType to, const std::string& x) {
-  const std::string function = functions_.convert(from, to);
+  const std::string function = functions().convert(from, to);
   return function.empty() ? x : fmt::format("{}({})", function, x);
 }
 
@@ -164,10 +123,10 @@ std::string Writer::declarations() {
     const std::string_view t = stored(element(s));
     switch (slot.storage) {
       case Storage::kInput:
-        text.line("const {} *const {} = inputs->{};", t, at.name, input_names_[slot.index]);
+        if (in_structures_) text.line("const {} *const {} = inputs->{};", t, at.name, body_.inputs[slot.index].name);
         break;
       case Storage::kOutput:
-        text.line("{} *const {} = outputs->{};", t, at.name, output_names_[slot.index]);
+        if (in_structures_) text.line("{} *const {} = outputs->{};", t, at.name, body_.outputs[slot.index].name);
         break;
       case Storage::kArena:
         text.line("{} *const {} = ({} *)(void *)(memory + {});", t, at.name, t, slot.offset);
@@ -184,7 +143,7 @@ std::string Writer::declarations() {
 void Writer::refuse(uint32_t pc, std::string reason) {
   const ir::Node* node = p_.node_of[pc];
   std::string name = node ? node_place(*node) : std::string("a copy between values");
-  refusals_.push_back({std::move(name), std::move(reason)});
+  body_.refusals.push_back({std::move(name), std::move(reason)});
 }
 
 void Writer::comment(uint32_t pc) {
@@ -299,7 +258,7 @@ void Writer::write_row(const plan::Row& row) {
   const ElementType index = row.wide ? ElementType::kInt64 : ElementType::kInt32;
   const ElementType type = element(row.to);
   const size_t count = row.bytes / byte_width(type);
-  const std::string at = names_.add("at");
+  const std::string at = file_.names().add("at");
   text_.line("int64_t {} = {}[0];", at, reads(row.index, index));
   text_.line("if ({} < 0) {} += {};", at, at, row.count);
   text_.line("if ({0} < 0 || {0} >= {1}) return {2};", at, row.count, error("INDEX_OUT_OF_RANGE"));
@@ -332,7 +291,7 @@ uint32_t Writer::write_loop(uint32_t pc) {
     return after;
   }
   comment(pc);
-  const std::string n = names_.add("trips"), at = names_.add("trip");
+  const std::string n = file_.names().add("trips"), at = file_.names().add("trip");
   text_.open("");
   // How many iterations.
   const int64_t known = plan::planned_iterations(p_, loop);
@@ -395,7 +354,7 @@ uint32_t Writer::write_loop(uint32_t pc) {
   // The back edge, in the order of plan/back_edge.h.
   std::string go;
   if (loop.continues != kNoSlot) {
-    go = names_.add("goes_on");
+    go = file_.names().add("goes_on");
     text_.line("const int {} = {}[0];", go, reads(loop.continues, ElementType::kBool));
   }
   for (const auto& row : loop.step.rows) {
@@ -404,7 +363,7 @@ uint32_t Writer::write_loop(uint32_t pc) {
   }
   for (const auto& swap : loop.step.swaps) {
     const std::string in = place(swap.in).name, out = place(swap.out).name;
-    const std::string kept = names_.add("kept");
+    const std::string kept = file_.names().add("kept");
     text_.line("{} *const {} = {};", stored(element(swap.in)), kept, in);
     text_.line("{} = {};", in, out);
     text_.line("{} = {};", out, kept);
@@ -419,158 +378,47 @@ uint32_t Writer::write_loop(uint32_t pc) {
   return after;
 }
 
-// --- the files -------------------------------------------------------------------------------------------------------
+// --- the body --------------------------------------------------------------------------------------------------------
 
-std::string Writer::header() const {
-  const std::string& p = options_.prefix;
-  const std::string upper = functions_.upper_prefix();
-  Text text;
-  text.line("#ifndef {}_H", upper);
-  text.line("#define {}_H", upper);
-  text.blank();
-  text.line("#include <stddef.h>");
-  text.line("#include <stdint.h>");
-  text.blank();
-  text.line("#ifdef __cplusplus");
-  text.line("extern \"C\" {{");
-  text.line("#endif");
-  text.blank();
-  text.line("/* Bytes of memory that a run works in. Nothing is kept there from run to run. */");
-  text.line("#define {}_SCRATCH_BYTES {}", upper, std::max<size_t>(p_.arena_bytes + scratch_bytes_, 1));
-  text.blank();
-  text.line("/* What {}_run returns. */", p);
-  text.open("enum");
-  text.line("{}_OK = 0,", upper);
-  for (const ErrorCode& code : kErrors) text.line("{}_{} = {}, /* {} */", upper, code.name, code.number, code.meaning);
-  text.close(";");
-  text.blank();
-  const auto structure = [&](const char* kind, const auto& members) {
-    text.open("typedef struct {}_{}", p, kind);
-    if (!members()) text.line("char none;");
-    text.close(fmt::format(" {}_{};", p, kind));
-    text.blank();
-  };
-  const auto member = [&](const char* qualifier, const Type& type, const std::string& name, const std::string& own) {
-    text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(type.element), name, in_comment(own),
-              in_comment(type.to_string()), known_element_count(type.shape));
-  };
-  structure("inputs", [&] {
-    bool any = false;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const plan::Input& input = p_.inputs[i];
-      const bool is_read = input.slot != kNoSlot && places_[input.slot].is_used;
-      if (is_read) {
-        member("const ", input.type, input_names_[i], inputs_[i]);
-      } else {
-        text.line("/* \"{}\" has no influence. */", in_comment(inputs_[i]));
-      }
-      any |= is_read;
-    }
-    return any;
-  });
-  structure("outputs", [&] {
-    for (size_t i = 0; i < outputs_.size(); ++i) member("", p_.outputs[i].type, output_names_[i], outputs_[i]);
-    return !outputs_.empty();
-  });
-  text.line("/* Runs the model. Tensors are row-major. `scratch`: {}_SCRATCH_BYTES bytes, aligned as for any type.",
-            upper);
-  text.line(
-      "   Inputs, outputs and scratch may not overlap. Allocates nothing, and may run on several threads at once,");
-  text.line("   each with scratch of its own. Returns {}_OK or an error; outputs then hold anything. */", upper);
-  text.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch);", p);
-  text.blank();
-  text.line("#ifdef __cplusplus");
-  text.line("}}");
-  text.line("#endif");
-  text.blank();
-  text.line("#endif");
-  return text.str();
-}
-
-std::string Writer::source() {
-  const std::string& p = options_.prefix;
-  const std::string upper = functions_.upper_prefix();
-  std::string functions = functions_.str();
-  constexpr std::string_view kInline = "static inline ";
-  const std::string marked = fmt::format("static {}_UNUSED inline ", upper);
-  for (size_t at = functions.find(kInline); at != std::string::npos; at = functions.find(kInline, at + marked.size())) {
-    functions.replace(at, kInline.size(), marked);
-  }
-  Text text;
-  text.line("#include \"{}.h\"", p);
-  text.blank();
-  text.line("#include <string.h>");
-  if (functions_.calls_libm()) text.line("#include <math.h>");
-  text.blank();
-  text.line("/* Products and sums round as they are written. */");
-  text.line("#if defined(__clang__)");
-  text.line("#pragma STDC FP_CONTRACT OFF");
-  text.line("#pragma clang diagnostic ignored \"-Wpass-failed\" /* not all loops become vectors */");
-  text.line("#elif defined(__GNUC__)");
-  text.line("#pragma GCC optimize(\"fp-contract=off\", \"no-math-errno\")");
-  text.line("#endif");
-  text.line("#if defined(__GNUC__)");
-  text.line("#define {}_UNUSED __attribute__((unused))", upper);
-  text.line("#else");
-  text.line("#define {}_UNUSED", upper);
-  text.line("#endif");
-  text.line("/* Iterations of the loop that follows do not depend on each other. */");
-  text.line("#if defined(__clang__)");
-  text.line("#define {}_INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")", upper);
-  text.line("#elif defined(__GNUC__)");
-  text.line("#define {}_INDEPENDENT _Pragma(\"GCC ivdep\")", upper);
-  text.line("#else");
-  text.line("#define {}_INDEPENDENT", upper);
-  text.line("#endif");
-  text.blank();
-  std::string all = text.str() + functions + tables_;
-  Text head;
-  head.blank();
-  head.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch) {{", p);
-  head.set_depth(1);
-  head.line("unsigned char *const memory = (unsigned char *)scratch;");
-  if (may_fail_) head.line("int error = 0;");
-  all += "\n" + head.str() + declarations();
-  all += "  (void)inputs;\n  (void)outputs;\n  (void)memory;\n";
-  all += text_.str();
-  all += fmt::format("  return {}_OK;\n}}\n", upper);
-  return all;
-}
-
-Result<Files> Writer::write() {
-  find_names();
+Result<Body> Writer::write(const std::vector<std::string>& output_names) {
+  find_names(output_names);
   for (size_t i = 0; i < p_.inputs.size(); ++i) {
     const plan::Input& input = p_.inputs[i];
     if (input.slot == kNoSlot) continue;
     if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
       return treadle::error(Code::kNotImplemented,
-                            "input '{}' is {}; C needs a tensor of numbers whose sizes are known", inputs_[i],
+                            "input '{}' is {}; C needs a tensor of numbers whose sizes are known", body_.inputs[i].own,
                             input.type.to_string());
     }
   }
   write_range(0, static_cast<uint32_t>(p_.code.size()));
   for (const plan::Output& output : p_.outputs) {
     if (!output.direct || !is_held(output.type.element)) {
-      refusals_.push_back({"an output", fmt::format("it is {}", output.type.to_string())});
+      body_.refusals.push_back({"an output", fmt::format("it is {}", output.type.to_string())});
     }
   }
-  if (!refusals_.empty()) {
-    std::string list;
-    constexpr size_t kMost = 20;
-    for (size_t i = 0; i < std::min(refusals_.size(), kMost); ++i) {
-      list += fmt::format("\n  {}: {}", refusals_[i].node, refusals_[i].reason);
-    }
-    if (refusals_.size() > kMost) list += fmt::format("\n  and {} more", refusals_.size() - kMost);
-    return treadle::error(Code::kNotImplemented, "the model cannot be written as C:{}", list);
+  body_.declarations = declarations();
+  body_.text = text_.str();
+  body_.scratch_bytes = p_.arena_bytes + scratch_bytes_;
+  // What a caller has to pass: inputs and outputs that the body names.
+  for (size_t i = 0; i < body_.inputs.size(); ++i) {
+    const uint32_t s = p_.inputs[i].slot;
+    if (s == kNoSlot) continue;
+    body_.inputs[i].is_used = places_[s].is_used;
+    if (!in_structures_ && places_[s].is_used) body_.inputs[i].name = places_[s].name;
   }
-  Files files;
-  files.source = source();
-  files.header = header();
-  return files;
+  for (uint32_t s = 0; s < p_.slots.size(); ++s) {
+    if (p_.slots[s].storage != Storage::kOutput || !places_[s].is_used) continue;
+    Member& output = body_.outputs[p_.slots[s].index];
+    output.is_used = true;
+    if (!in_structures_) output.name = places_[s].name;
+  }
+  return std::move(body_);
 }
 
-Result<Files> compile(const plan::Program& program, const Options& options) {
-  return Writer(program, options).write();
+Result<Body> write_body(File& file, const plan::Program& program, const std::vector<std::string>& output_names,
+                        bool in_structures) {
+  return Writer(file, program, in_structures).write(output_names);
 }
 
 }  // namespace treadle::c

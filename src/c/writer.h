@@ -1,19 +1,15 @@
 #pragma once
 // Writes the function that runs a program. This header is for the source files of the room: program.cc (control flow,
-// memory, the files), elementwise.cc, kernels.cc (moves, reductions, products), operators/*.cc (operators whose code
+// memory), elementwise.cc, kernels.cc (moves, reductions, products), operators/*.cc (operators whose code
 // follows from the node).
 
 #include <functional>
-#include <map>
-#include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "c/compile.h"
+#include "c/file.h"
 #include "c/functions.h"
-#include "c/names.h"
 #include "c/text.h"
 #include "c/types.h"
 #include "plan/kernel_code.h"
@@ -22,21 +18,15 @@
 
 namespace treadle::c {
 
-// Why an instruction cannot be written.
-struct Refusal {
-  std::string node;    // "Sin node 'y'"
-  std::string reason;  // "..." as the end of "..., because"
-};
-
 class Writer {
  public:
-  Writer(const plan::Program& program, const Options& options);
-  Result<Files> write();
+  Writer(File& file, const plan::Program& program, bool in_structures);
+  Result<Body> write(const std::vector<std::string>& output_names);
 
   // --- for the code of instructions
 
   Text& text() { return text_; }
-  Functions& functions() { return functions_; }
+  Functions& functions() { return file_.functions(); }
   const plan::Program& program() const { return p_; }
   // A pointer to the slot's memory, of elements that are stored as `type`: an expression.
   std::string reads(uint32_t slot, ElementType type);
@@ -44,16 +34,18 @@ class Writer {
   // The contents of a constant slot; null for others.
   const Tensor* constant(uint32_t slot) const;
   // A constant table of the file, of elements of this type.
-  std::string table(std::string_view name, ElementType type, const void* elements, size_t count);
+  std::string table(std::string_view name, ElementType type, const void* elements, size_t count) {
+    return file_.table(name, type, elements, count);
+  }
   // Memory that only the instruction at hand uses, aligned to 64 bytes: an expression of type unsigned char *.
   std::string scratch(size_t bytes);
   // Names a variable of the instruction at hand.
-  std::string variable(std::string_view name) { return names_.add(name); }
+  std::string variable(std::string_view name) { return file_.names().add(name); }
   // An int that functions set if they fail; the instruction returns it behind its loops.
   std::string error_of_instruction();
   // A value of `from` in a loop as one of `to`.
   std::string converted(ElementType from, ElementType to, const std::string& x);
-  std::string error(std::string_view code) const { return functions_.upper_prefix() + "_" + std::string(code); }
+  std::string error(std::string_view code) const { return file_.error(code); }
   std::string copy(const std::string& to, const std::string& from, size_t bytes) const;
 
  private:
@@ -77,27 +69,19 @@ class Writer {
   Place& place(uint32_t slot);
   std::string pointer(uint32_t slot, ElementType type, bool is_const);
   ElementType element(uint32_t slot) const;
-  void find_names();
+  void find_names(const std::vector<std::string>& output_names);
   std::string declarations();
 
   void write_other(const plan::InstructionCode& code, std::string& why);
 
-  std::string header() const;
-  std::string source();
-
   const plan::Program& p_;
-  const Options& options_;
-  Functions functions_;
-  Names names_;
-  Text text_;  // the body of the function
-  std::string tables_;
-  std::map<const void*, std::string> table_of_;  // by the elements of constants
+  File& file_;
+  bool in_structures_;
+  Text text_;
   std::vector<Place> places_;
-  std::vector<std::string> inputs_, outputs_;            // the model's names
-  std::vector<std::string> input_names_, output_names_;  // members of the structures
   size_t scratch_bytes_ = 0, instruction_scratch_ = 0;
-  bool may_fail_ = false, instruction_fails_ = false;
-  std::vector<Refusal> refusals_;
+  bool instruction_fails_ = false;
+  Body body_;
   uint32_t pc_ = 0;
 };
 
