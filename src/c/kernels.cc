@@ -180,32 +180,37 @@ void write_list(Writer& w, const plan::MoveCode& code, const plan::MoveCode::Out
   }
 }
 
-// What ends a reduction: from the wide sum to an element.
+// What ends a reduction: from the wide sum to an element. LogSumExp adds the `shift` of its exponentials.
 std::string finished(Writer& w, ReduceOp op, ElementType type, const std::string& sum, int64_t count,
                      std::string& why) {
-  const ElementType compute = wide_type(type), wide = wide_sum(type);
+  const ElementType compute = summed_type(op, type), wide = wide_sum(compute);
   Functions& functions = w.functions();
   std::string result = sum;
   ElementType made = wide;
   switch (op) {
     case ReduceOp::kMean:
-      result = is_float(compute) ? fmt::format("{} / {}.0", sum, count) : fmt::format("{} / {}", sum, count);
+      if (is_float(compute)) {
+        result = fmt::format("{} / {}.0", sum, count);
+      } else {
+        result = count == 0 ? "0" : fmt::format("{} / {}", sum, count);
+      }
       break;
     case ReduceOp::kL2:
       result =
           fmt::format("{}({})", functions.sqrt(ElementType::kDouble), w.converted(wide, ElementType::kDouble, sum));
       made = ElementType::kDouble;
       break;
-    case ReduceOp::kLogSum: {
+    case ReduceOp::kLogSum:
+    case ReduceOp::kLogSumExp: {
       const std::string log = functions.logarithm();
       if (log.empty()) why = "the logarithm of a sum is the C library's (libm allows it)";
       result = fmt::format("{}({})", log, w.converted(wide, ElementType::kDouble, sum));
+      if (op == ReduceOp::kLogSumExp) {
+        result = fmt::format("{} + {}", result, w.converted(compute, ElementType::kDouble, "shift"));
+      }
       made = ElementType::kDouble;
       break;
     }
-    case ReduceOp::kLogSumExp:
-      why = "its code is not written in C yet";
-      break;
     default:
       break;
   }
@@ -224,27 +229,39 @@ void write_moves(Writer& w, const plan::MoveCode& code, std::string&) {
 }
 
 void write_reduction(Writer& w, const plan::ReductionCode& code, std::string& why) {
-  const std::string from = w.reads(code.from, code.type), to = w.writes(code.to, code.type);
+  if (element_count_unchecked(code.kept) == 0) return;
+  const std::string to = w.writes(code.to, code.type);
   Dims rows = code.reduced, row_strides = code.reduced_strides;
   const int64_t n = rows.empty() ? 1 : rows.back(), stride = rows.empty() ? 1 : row_strides.back();
   if (!rows.empty()) rows.pop_back(), row_strides.pop_back();
-  const std::string combine = code.columns ? column_function(w.functions(), code.op, code.type)
-                                           : row_function(w.functions(), code.op, code.type);
   const int64_t count = n * element_count_unchecked(rows);
+  const ElementType compute = summed_type(code.op, code.type);
   Loops kept(w);
   kept.open(code.kept);
-  w.text().open("");
-  w.text().line("{} sum = {};", stored(wide_sum(code.type)), neutral(code.op, code.type));
-  if (count > 0) {
+  // Declares `name`, what `op` makes of the reduced elements.
+  const auto reduce = [&](ReduceOp op, const char* name) {
+    const ElementType wide = wide_sum(summed_type(op, code.type));
+    w.text().line("{} {} = {};", stored(wide), name, neutral(op, code.type));
+    if (count == 0) return;
+    const std::string combine =
+        code.columns ? column_function(w.functions(), op, code.type) : row_function(w.functions(), op, code.type);
     Loops reduced(w, "r");
     reduced.open(rows);
     std::string at = kept.offset(code.kept_strides);
     const std::string more = reduced.offset(row_strides);
     if (more != "0") at = at == "0" ? more : at + " + " + more;
-    const std::string end = code.columns ? fmt::format(", {}", stride) : "";
-    w.text().line("sum = {}(sum, {}, {}{});", combine, plus(from, at), n, end);
+    std::string end = code.columns ? fmt::format(", {}", stride) : "";
+    if (op == ReduceOp::kLogSumExp) end += ", shift";
+    w.text().line("{0} = {1}({0}, {2}, {3}{4});", name, combine, plus(w.reads(code.from, code.type), at), n, end);
     reduced.close();
+  };
+  w.text().open("");
+  if (code.op == ReduceOp::kLogSumExp) {
+    reduce(ReduceOp::kMax, "best");
+    w.text().line("{} shift = {};", stored(compute), w.converted(wide_sum(code.type), compute, "best"));
+    w.text().line("if (shift - shift != 0 && shift == shift) shift = 0; /* infinite */");
   }
+  reduce(code.op, "sum");
   const std::string result = finished(w, code.op, code.type, "sum", count, why);
   w.text().line("{}[{}] = {};", to, kept.offset(contiguous_strides(code.kept)), result);
   w.text().close();

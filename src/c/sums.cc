@@ -181,9 +181,16 @@ std::string_view name_of(ReduceOp op) {
     case ReduceOp::kL2:
     case ReduceOp::kSumSquare:
       return "sum_squares";
+    case ReduceOp::kLogSumExp:
+      return "sum_exps";
     default:
       return "sum";
   }
+}
+
+// The end of a parameter list: the shift that exponentials take from their elements.
+std::string shift_parameter(ReduceOp op, ElementType compute) {
+  return op == ReduceOp::kLogSumExp ? fmt::format(", {} shift", stored(compute)) : "";
 }
 
 // The term of a stored element, in `type`.
@@ -191,6 +198,7 @@ Row::ElementAt term(Functions& functions, ReduceOp op, ElementType from, Element
   const ElementType wide = wide_type(from);
   const std::string widen = functions.convert(from, wide), convert = functions.convert(wide, type);
   const std::string absolute = op == ReduceOp::kL1 ? functions.operation(ElementwiseOp::kAbs, type) : "";
+  const std::string exp = op == ReduceOp::kLogSumExp ? functions.operation(ElementwiseOp::kExp, type) : "";
   const bool squares = op == ReduceOp::kL2 || op == ReduceOp::kSumSquare;
   std::string square;
   if (squares) {
@@ -210,6 +218,7 @@ Row::ElementAt term(Functions& functions, ReduceOp op, ElementType from, Element
     for (const std::string* step : {&widen, &convert, &absolute, &square}) {
       if (!step->empty()) x = fmt::format("{}({})", *step, x);
     }
+    if (!exp.empty()) x = fmt::format("{}({} - shift)", exp, x);
     return x;
   };
 }
@@ -232,6 +241,11 @@ bool is_in_blocks(ReduceOp op, ElementType compute) {
 }
 
 }  // namespace
+
+ElementType summed_type(ReduceOp op, ElementType type) {
+  const ElementType compute = wide_type(type);
+  return op == ReduceOp::kLogSumExp && !is_float(compute) ? ElementType::kDouble : compute;
+}
 
 ElementType wide_sum(ElementType type) {
   const ElementType compute = wide_type(type);
@@ -270,7 +284,7 @@ std::string block_function(Functions& functions, ElementType type) {
 }
 
 std::string row_function(Functions& functions, ReduceOp op, ElementType type) {
-  const ElementType compute = wide_type(type), wide = wide_sum(type);
+  const ElementType compute = summed_type(op, type), wide = wide_sum(compute);
   const bool blocks = is_in_blocks(op, compute);
   const auto combine = combiner(functions, op, blocks ? compute : wide);
   const auto at = term(functions, op, type, blocks ? compute : wide, "");
@@ -279,7 +293,7 @@ std::string row_function(Functions& functions, ReduceOp op, ElementType type) {
   if (blocks) {
     block =
         functions.get(fmt::format("{}_block_{}", name_of(op), suffix(type)), [&](Text& text, const std::string& name) {
-          text.open("static {} {}(const {} *x, ptrdiff_t n)", c, name, t);
+          text.open("static {} {}(const {} *x, ptrdiff_t n{})", c, name, t, shift_parameter(op, compute));
           const Row row(text, compute, functions.lanes(compute), at, combine);
           Row::Value sum = row.new_element("sum");
           kernels::sum_order::combine_block(row, sum);
@@ -288,14 +302,15 @@ std::string row_function(Functions& functions, ReduceOp op, ElementType type) {
         });
   }
   return functions.get(fmt::format("{}_row_{}", name_of(op), suffix(type)), [&](Text& text, const std::string& name) {
-    text.open("static {} {}({} sum, const {} *x, ptrdiff_t n)", w, name, w, t);
+    text.open("static {} {}({} sum, const {} *x, ptrdiff_t n{})", w, name, w, t, shift_parameter(op, compute));
     if (!blocks && !is_float(compute)) {
       text.line("for (ptrdiff_t i = 0; i < n; ++i) sum = {};", combine("sum", at("i")));
     } else {
       text.open("for (ptrdiff_t start = 0; start < n; start += {})", kernels::kReduceBlock);
       text.line("const ptrdiff_t left = n - start, size = left < {0} ? left : {0};", kernels::kReduceBlock);
       if (blocks) {
-        add_block(text, functions, op, compute, fmt::format("{}(x + start, size)", block));
+        add_block(text, functions, op, compute,
+                  fmt::format("{}(x + start, size{})", block, op == ReduceOp::kLogSumExp ? ", shift" : ""));
       } else {
         // Products of floats: long blocks in lanes.
         constexpr size_t kLanes = kernels::sum_order::kProductLanes;
@@ -319,16 +334,17 @@ std::string row_function(Functions& functions, ReduceOp op, ElementType type) {
 }
 
 std::string column_function(Functions& functions, ReduceOp op, ElementType type) {
-  const ElementType compute = wide_type(type), wide = wide_sum(type);
+  const ElementType compute = summed_type(op, type), wide = wide_sum(compute);
   const bool blocks = is_in_blocks(op, compute);
   const ElementType inner = blocks ? compute : wide;
   const auto combine = combiner(functions, op, inner);
   const auto at = term(functions, op, type, inner, "stride");
-  const size_t size = kernels::reduce_block(type, true);
+  const size_t size = type == compute ? kernels::kReduceBlock : kernels::kConvertedRows;
   const std::string_view t = stored(type), w = stored(wide);
   return functions.get(
       fmt::format("{}_column_{}", name_of(op), suffix(type)), [&](Text& text, const std::string& name) {
-        text.open("static {} {}({} sum, const {} *x, ptrdiff_t n, ptrdiff_t stride)", w, name, w, t);
+        text.open("static {} {}({} sum, const {} *x, ptrdiff_t n, ptrdiff_t stride{})", w, name, w, t,
+                  shift_parameter(op, compute));
         if (blocks) {
           text.open("for (ptrdiff_t start = 0; start < n; start += {})", size);
           text.line("const ptrdiff_t end = n - start < {0} ? n : start + {0};", size);

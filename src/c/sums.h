@@ -8,10 +8,12 @@
 
 namespace treadle::c {
 
-// The type in which results of blocks are combined.
+// The type in which elements of a block are combined, and that in which results of blocks are.
+ElementType summed_type(kernels::ReduceOp op, ElementType type);
 ElementType wide_sum(ElementType type);
 // f(sum so far, x, n): combines n elements from x on, which are next to each other. f of columns: (sum so far, x, n,
-// stride), elements `stride` apart. `type`: of the elements as they are stored.
+// stride), elements `stride` apart. `type`: of the elements as they are stored. Of exponentials (kLogSumExp) both have
+// a last parameter, which is taken from each element.
 std::string row_function(Functions& functions, kernels::ReduceOp op, ElementType type);
 std::string column_function(Functions& functions, kernels::ReduceOp op, ElementType type);
 // f(x, n): one block of at most kReduceBlock floats, summed in the order of a row.

@@ -269,7 +269,9 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
   if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !(any_size || is_small(node))) {
     return std::nullopt;
   }
-  if (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1) return std::nullopt;
+  // Code for any size reduces nothing to the neutral element.
+  const bool may_be_empty = any_size && form.kind == Kind::kReduction;
+  if (!may_be_empty && (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1)) return std::nullopt;
   switch (form.kind) {
     case Kind::kReduction:
       return reduction_of(form, node, call);

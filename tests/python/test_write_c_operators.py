@@ -1,0 +1,72 @@
+"""Models as C: operators of single families, with drawn sizes and attributes, give the engine's bits."""
+
+import itertools
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from test_write_c import PROCESSORS, run_both, sizes, usable
+
+OPSETS = {"": 22, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "com.microsoft": 1}
+
+
+def one_node(op: str, inputs: dict, outputs: list[str], constants: dict | None = None, domain: str = "", **attributes):
+    """A model of one node, whose operands are the inputs and then the constants, and its feeds."""
+    opsets = {**OPSETS, "": attributes.pop("opset", OPSETS[""]), "ai.onnx.ml": attributes.pop("ml", 5)}
+    constants = constants or {}
+
+    def info(name, array):
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    node = helper.make_node(op, [*inputs, *constants], outputs, domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "drawn",
+        [info(name, array) for name, array in inputs.items() if name],
+        [onnx.ValueInfoProto(name=name) for name in outputs if name],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    imports = [helper.make_opsetid(name, version) for name, version in opsets.items()]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10), inputs
+
+
+def small(random, most: int = 6) -> int:
+    return int(random.integers(1, most + 1))
+
+
+def numbers(random, shape, dtype=np.float32):
+    return (random.standard_normal(shape) * 3).astype(dtype)
+
+
+FLOATS = [np.float32, np.float64, np.float16]
+
+
+def drawn_log_sum_exp(random):
+    shape = [small(random, 3), sizes(random), int(random.choice([1, 2, 5, 17]))]
+    random.shuffle(shape)
+    axes = random.choice(3, size=int(random.integers(1, 4)), replace=False)
+    x = numbers(random, shape, random.choice([np.float32, np.float64, np.float16, np.int32, np.int64]))
+    keep = int(random.integers(2))
+    return one_node("ReduceLogSumExp", {"x": x}, ["y"], {"axes": np.array(axes, np.int64)}, keepdims=keep)
+
+
+def drawn_nothing(random):
+    op = random.choice(["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"])
+    x = np.zeros((2, 0, 3), random.choice([np.float32, np.float64, np.int32]))
+    return one_node(f"Reduce{op}", {"x": x}, ["y"], {"axes": np.array([random.choice([0, 1])], np.int64)}, opset=18)
+
+
+DRAWN = [
+    drawn_log_sum_exp,
+    drawn_nothing,
+]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("draw", "seed"), list(itertools.product(DRAWN, range(6))))
+def test_bits_are_the_engines(tmp_path, draw, seed, processor):
+    if not usable(PROCESSORS[processor][0]):
+        pytest.skip("the processor has no fused multiply-add")
+    model, feeds = draw(np.random.default_rng(seed))
+    assert run_both(tmp_path, model, feeds, processor) == ""
