@@ -158,6 +158,17 @@ std::string Functions::sqrt(ElementType type) {
   });
 }
 
+std::string Functions::power_of_size(ElementType type) {
+  if (!libm_) return {};
+  calls_libm_ = true;
+  const std::string absolute = operation(kernels::ElementwiseOp::kAbs, type);
+  return get(fmt::format("power_of_size_{}", suffix(type)), [&](Text& text, const std::string& name) {
+    text.open("static inline {0} {1}({0} x, {0} exponent)", stored(type), name);
+    text.line("return pow{}({}(x), exponent);", type == ElementType::kFloat ? "f" : "", absolute);
+    text.close();
+  });
+}
+
 bool Functions::can_fail(kernels::ElementwiseOp op, ElementType type) {
   return !is_float(type) && kernels::info(op).can_fail;
 }

@@ -51,6 +51,8 @@ class Functions {
     if (libm_) calls_libm_ = true;
     return libm_ ? "log" : "";
   }
+  // The power and the size of floats, as the engine takes them of powers of pools: the C library's. Empty: not allowed.
+  std::string power_of_size(ElementType type);
   // From one stored type to another, by the rules of kernels/convert.h. Empty: the same type.
   std::string convert(ElementType from, ElementType to);
 

@@ -133,6 +133,7 @@ std::span<const OperatorRow> conv_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
+std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();

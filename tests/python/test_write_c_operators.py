@@ -57,9 +57,36 @@ def drawn_nothing(random):
     return one_node(f"Reduce{op}", {"x": x}, ["y"], {"axes": np.array([random.choice([0, 1])], np.int64)}, opset=18)
 
 
+def drawn_lp_pool(random):
+    shape = [small(random, 2), small(random, 3), *(int(random.integers(5, 24)) for _ in range(2))]
+    x = numbers(random, shape, random.choice(FLOATS))
+    if random.integers(3) == 0:
+        return one_node("GlobalLpPool", {"x": x}, ["y"], p=int(random.integers(1, 5)))
+    kernel = [int(random.integers(1, 5)) for _ in range(2)]
+    strides = [int(random.integers(1, 3)) for _ in range(2)]
+    return one_node("LpPool", {"x": x}, ["y"], kernel_shape=kernel, strides=strides, p=int(random.integers(1, 5)))
+
+
+def drawn_power(random):
+    bases, exponents = [np.float32, np.float64, np.float16, np.int32, np.int64], [np.float32, np.float64, np.int32]
+    base = np.abs(numbers(random, [3, small(random), 4], random.choice(bases)))
+    shape = [int(random.choice([1, d])) for d in base.shape]
+    exponent = random.choice([2, 3, 0.5, 1.5, 4], size=shape).astype(random.choice([*exponents, np.uint64]))
+    return one_node("Pow", {"x": base, "e": exponent}, ["y"])
+
+
+def drawn_lrn(random):
+    x = numbers(random, [2, small(random, 9), 3, small(random)], random.choice(FLOATS))
+    beta = float(random.choice([0.75, 1, 0.5, 2, -0.5]))
+    return one_node("LRN", {"x": x}, ["y"], size=small(random, 7), beta=beta, alpha=0.3, bias=1.5)
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
+    drawn_lp_pool,
+    drawn_power,
+    drawn_lrn,
 ]
 
 

@@ -285,10 +285,6 @@ void write_lrn(const Call& call, std::string& why) {
   const std::string_view c = stored(compute);
   const std::string power = f.operation(ElementwiseOp::kPow, compute);
   if (power.empty()) why = "powers of its elements are the C library's (libm allows it)";
-  // Exponents that have formulas of their own
-  for (const double plain : {2.0, 3.0, -1.0, 0.5, -0.5}) {
-    if (exponent == plain) why = "its exponent has a formula of its own";
-  }
   if (!why.empty() || batch * channels * inner == 0) return;
   const double scale = static_cast<double>(attributes.get_float("alpha", 1e-4F)) / static_cast<double>(size),
                bias = static_cast<double>(attributes.get_float("bias", 1));

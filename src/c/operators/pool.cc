@@ -87,16 +87,26 @@ std::string taken(Functions& f, PoolKind kind, int p, ElementType type, bool by_
       if (!is_float(type)) return "a > best ? a : best";
       return by_columns ? "best > a || best != best ? best : a" : "a > best || a != a ? a : best";
     case PoolKind::kLp:
-      return p == 1 ? fmt::format("best + {}(a)", f.operation(ElementwiseOp::kAbs, type)) : "best + a * a";
+      if (p == 2) return "best + a * a";
+      if (p == 1) return fmt::format("best + {}(a)", f.operation(ElementwiseOp::kAbs, type));
+      return fmt::format("best + {}(a, {})", f.power_of_size(type), p);
     default:
       return "best + a";
   }
 }
 
-std::string_view name_of(PoolKind kind, int p) {
+std::string name_of(PoolKind kind, int p) {
   if (kind == PoolKind::kMax) return "max";
-  if (kind == PoolKind::kLp) return p == 1 ? "sum_abs" : "sum_squares";
+  if (kind == PoolKind::kLp) return p == 1 ? "sum_abs" : p == 2 ? "sum_squares" : fmt::format("sum_powers_{}", p);
   return "average";
+}
+
+// What the root of a sum of powers is written as; empty if it is the sum.
+std::string root_of(Functions& f, PoolKind kind, int p, ElementType type, const std::string& sum) {
+  if (kind != PoolKind::kLp || p == 1) return {};
+  if (p == 2) return fmt::format("{}({})", f.sqrt(type), sum);
+  const std::string exponent = type == ElementType::kDouble ? literal(1.0 / p) : literal(1.0F / static_cast<float>(p));
+  return fmt::format("{}({}, {})", f.power_of_size(type), sum, exponent);
 }
 
 // f(x, axes, room, y): pools a plane. `room`: of an average, a row of results for divisors and one for columns.
@@ -106,7 +116,7 @@ std::string plane_function(Functions& f, PoolKind kind, int p, ElementType type,
   const bool average = kind == PoolKind::kAverage || kind == PoolKind::kAverageWithPads;
   const std::string count = average ? count_function(f) : "";
   const std::string take = taken(f, kind, p, type, by_columns);
-  const std::string root = kind == PoolKind::kLp && p == 2 ? f.sqrt(type) : "";
+  const std::string root = root_of(f, kind, p, type, "y[o]");
   const std::string name = fmt::format("{}_pool_{}{}", name_of(kind, p), by_columns ? "columns_" : "", suffix(type));
   return f.get(name, [&](Text& text, const std::string& full) {
     text.open("static void {0}(const {1} *restrict x, const {2} *axes, {1} *restrict room, {1} *restrict y)", full, t,
@@ -163,7 +173,7 @@ std::string plane_function(Functions& f, PoolKind kind, int p, ElementType type,
       text.line("const {} others = counted > 1 ? ({})counted : 1;", t, t);
       text.line("for (ptrdiff_t o = 0; o < across.out; ++o) y[o] = y[o] / (others * divisors[o]);");
     } else if (!root.empty()) {
-      text.line("for (ptrdiff_t o = 0; o < across.out; ++o) y[o] = {}(y[o]);", root);
+      text.line("for (ptrdiff_t o = 0; o < across.out; ++o) y[o] = {};", root);
     }
     close_rows(text);
     text.close();
@@ -337,6 +347,10 @@ int power_of(const Call& call) {
   return p->kind == ir::AttributeKind::kFloat ? static_cast<int>(p->as_float()) : static_cast<int>(p->as_int());
 }
 
+bool needs_library(const Call& call, int p) {
+  return p != 1 && p != 2 && call.writer.functions().power_of_size(pool_type(call.type(0))).empty();
+}
+
 void write_pool(const Call& call, PoolKind kind, std::string& why) {
   Writer& w = call.writer;
   Functions& f = w.functions();
@@ -346,8 +360,8 @@ void write_pool(const Call& call, PoolKind kind, std::string& why) {
     return;
   }
   const int p = kind == PoolKind::kLp ? power_of(call) : 2;
-  if (p != 1 && p != 2) {
-    why = "powers of its elements are the C library's";
+  if (needs_library(call, p)) {
+    why = "powers of its elements are the C library's (libm allows it)";
     return;
   }
   const int64_t in = count_of(call.dims(0)), out = count_of(call.result_dims());
@@ -421,8 +435,13 @@ std::string whole_function(Functions& f, PoolKind kind, int p, ElementType type)
   const std::string_view t = stored(type);
   const int width = 4 * f.lanes(type);
   const bool max = kind == PoolKind::kMax;
-  const std::string absolute = kind == PoolKind::kLp && p == 1 ? f.operation(ElementwiseOp::kAbs, type) : "";
-  const std::string root = kind == PoolKind::kLp && p == 2 ? f.sqrt(type) : "";
+  std::string term = "value";
+  if (kind == PoolKind::kLp) {
+    term = p == 1   ? fmt::format("{}(value)", f.operation(ElementwiseOp::kAbs, type))
+           : p == 2 ? "value * value"
+                    : fmt::format("{}(value, {})", f.power_of_size(type), p);
+  }
+  const std::string root = root_of(f, kind, p, type, "s[0]");
   return f.get(fmt::format("global_{}_{}", name_of(kind, p), suffix(type)), [&](Text& text, const std::string& name) {
     text.open("static {0} {1}(const {0} *x, ptrdiff_t n, ptrdiff_t step)", t, name);
     text.line("{} s[{}];", t, width);
@@ -435,9 +454,7 @@ std::string whole_function(Functions& f, PoolKind kind, int p, ElementType type)
       text.line("if (value != value) return value;");
       text.line("s[l] = value > s[l] ? value : s[l];");
     } else {
-      text.line("s[l] += {};", !absolute.empty()       ? absolute + "(value)"
-                               : kind == PoolKind::kLp ? "value * value"
-                                                       : "value");
+      text.line("s[l] += {};", term);
     }
     text.close();
     text.close();
@@ -448,7 +465,7 @@ std::string whole_function(Functions& f, PoolKind kind, int p, ElementType type)
     if (kind == PoolKind::kAverage) {
       text.line("return s[0] / ({})n;", t);
     } else {
-      text.line("return {};", root.empty() ? "s[0]" : root + "(s[0])");
+      text.line("return {};", root.empty() ? "s[0]" : root);
     }
     text.close();
   });
@@ -457,8 +474,8 @@ std::string whole_function(Functions& f, PoolKind kind, int p, ElementType type)
 template <PoolKind kKind>
 void write_global(const Call& call, std::string& why) {
   const int p = kKind == PoolKind::kLp ? power_of(call) : 2;
-  if (p != 1 && p != 2) {
-    why = "powers of its elements are the C library's";
+  if (needs_library(call, p)) {
+    why = "powers of its elements are the C library's (libm allows it)";
     return;
   }
   const int64_t in = count_of(call.dims(0)), out = count_of(call.result_dims());
