@@ -130,7 +130,9 @@ struct OperatorRow {
 std::span<const OperatorRow> byte_conv_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
+std::span<const OperatorRow> generate_operators();
 std::span<const OperatorRow> loss_operators();
+std::span<const OperatorRow> matrix_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> power_operators();

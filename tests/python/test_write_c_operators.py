@@ -81,12 +81,49 @@ def drawn_lrn(random):
     return one_node("LRN", {"x": x}, ["y"], size=small(random, 7), beta=beta, alpha=0.3, bias=1.5)
 
 
+def drawn_triangle(random):
+    x = numbers(random, [small(random, 2), small(random, 9), small(random, 9)], random.choice([*FLOATS, np.int32]))
+    k = np.array(random.integers(-10, 11), np.int64)
+    return one_node("Trilu", {"x": x}, ["y"], {"k": k}, upper=int(random.integers(2)))
+
+
+def drawn_one_hot(random):
+    depth = small(random, 9)
+    indices = random.integers(-depth - 2, depth + 2, [small(random), small(random)])
+    values = numbers(random, [2], random.choice([*FLOATS, np.int8]))
+    inputs = {"i": indices.astype(random.choice([np.int64, np.int32, np.float32])), "d": np.array([depth]), "v": values}
+    model, feeds = one_node("OneHot", {"i": inputs["i"]}, ["y"], {"d": inputs["d"], "v": values}, axis=-1)
+    axis = int(random.integers(-3, 3))
+    model.graph.node[0].attribute[0].i = axis
+    return model, feeds
+
+
+def drawn_reversed(random):
+    batch = int(random.integers(2))
+    shape = [small(random, 5), small(random, 5), *([small(random)] * int(random.integers(2)))]
+    x = numbers(random, shape, random.choice([*FLOATS, np.int8]))
+    lengths = random.integers(0, shape[1 - batch] + 1, shape[batch]).astype(np.int64)
+    return one_node("ReverseSequence", {"x": x, "n": lengths}, ["y"], batch_axis=batch, time_axis=1 - batch)
+
+
+def drawn_matrix(random):
+    n = small(random, 7)
+    x = numbers(random, [small(random, 3), n, n], random.choice(FLOATS))
+    if random.integers(2):
+        return one_node("Det", {"x": x}, ["y"])
+    return one_node("Inverse", {"x": x}, ["y"], domain="com.microsoft")
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
     drawn_lp_pool,
     drawn_power,
     drawn_lrn,
+    drawn_triangle,
+    drawn_one_hot,
+    drawn_reversed,
+    drawn_matrix,
 ]
 
 
