@@ -130,6 +130,7 @@ struct OperatorRow {
 std::span<const OperatorRow> byte_conv_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
+std::span<const OperatorRow> feature_operators();
 std::span<const OperatorRow> generate_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matrix_operators();

@@ -114,6 +114,27 @@ def drawn_matrix(random):
     return one_node("Inverse", {"x": x}, ["y"], domain="com.microsoft")
 
 
+def drawn_features(random):
+    columns = small(random)
+    x = numbers(random, [small(random), columns], random.choice([np.float32, np.float64, np.int32, np.int64]))
+    of_columns = [float(v) for v in random.standard_normal(int(random.choice([1, columns])))]
+    op = random.choice(["Scaler", "Normalizer", "Binarizer", "Imputer", "ArrayFeatureExtractor"])
+    attributes = {
+        "Scaler": {"offset": of_columns, "scale": of_columns},
+        "Normalizer": {"norm": str(random.choice(["MAX", "L1", "L2"]))},
+        "Binarizer": {"threshold": of_columns[0]},
+    }.get(op, {})
+    inputs = {"x": x}
+    if op == "Imputer" and x.dtype.kind == "f":
+        x[x > 2] = np.nan
+        attributes = {"imputed_value_floats": of_columns, "replaced_value_float": float("nan")}
+    elif op == "Imputer":
+        attributes = {"imputed_value_int64s": [int(4 * v) for v in of_columns], "replaced_value_int64": 1}
+    if op == "ArrayFeatureExtractor":
+        inputs["i"] = random.integers(0, columns, small(random))
+    return one_node(op, inputs, ["y"], domain="ai.onnx.ml", **attributes)
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -124,6 +145,7 @@ DRAWN = [
     drawn_one_hot,
     drawn_reversed,
     drawn_matrix,
+    drawn_features,
 ]
 
 
