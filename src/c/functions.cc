@@ -19,6 +19,26 @@ std::string Functions::get(std::string_view name, const std::function<void(Text&
   return full;
 }
 
+std::string Functions::get_alike(std::string_view name, const std::function<void(Text&, const std::string&)>& write) {
+  constexpr char kName[] = "@";  // stands for the name, which depends on the text
+  Text text;
+  write(text, kName);
+  std::string& full = alike_[fmt::format("{} {}", name, text.str())];
+  if (!full.empty()) return full;
+  std::string wanted(name);
+  for (int i = 2; names_.contains(wanted); ++i) wanted = fmt::format("{}_{}", name, i);
+  return full = get(wanted, [&](Text& made, const std::string& given) {
+           std::string lines = text.str();
+           lines.replace(lines.find(kName), 1, given);
+           made.append(lines);
+         });
+}
+
+std::string Functions::converted(ElementType from, ElementType to, const std::string& x) {
+  const std::string function = convert(from, to);
+  return function.empty() ? x : fmt::format("{}({})", function, x);
+}
+
 std::string Functions::upper_prefix() const {
   std::string upper = prefix_;
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });

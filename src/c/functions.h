@@ -32,6 +32,9 @@ class Functions {
   // The name of function `name`, which `write` writes if it is new. Functions that it asks for stand in front of it.
   std::string get(std::string_view name, const std::function<void(Text&, const std::string&)>& write);
 
+  // The same for a text that holds sizes of a node: `name`, `name`_2 and so on, one for each text.
+  std::string get_alike(std::string_view name, const std::function<void(Text&, const std::string&)>& write);
+
   // Of floats: their bits, and floats of bits.
   std::string bits_of(ElementType type);
   std::string of_bits(ElementType type);
@@ -55,6 +58,8 @@ class Functions {
   std::string power_of_size(ElementType type);
   // From one stored type to another, by the rules of kernels/convert.h. Empty: the same type.
   std::string convert(ElementType from, ElementType to);
+  // The expression `x` of `from` as one of `to`.
+  std::string converted(ElementType from, ElementType to, const std::string& x);
 
   // Whether a function calls the C library.
   bool calls_libm() const { return calls_libm_; }
@@ -72,6 +77,7 @@ class Functions {
   bool libm_;
   bool calls_libm_ = false;
   std::map<std::string, std::string, std::less<>> names_;  // of functions so far; empty: cannot be written
+  std::map<std::string, std::string, std::less<>> alike_;  // of functions of get_alike, by their texts
   std::string text_;
 };
 

@@ -104,8 +104,7 @@ std::string Writer::error_of_instruction() {
 }
 
 std::string Writer::converted(ElementType from, ElementType to, const std::string& x) {
-  const std::string function = functions().convert(from, to);
-  return function.empty() ? x : fmt::format("{}({})", function, x);
+  return functions().converted(from, to, x);
 }
 
 std::string Writer::copy(const std::string& to, const std::string& from, size_t bytes) const {

@@ -25,5 +25,8 @@ std::string dot_function(Functions& functions, ElementType type);
 // f(a, a_row, a_col, b, b_row, c, c_row, m, n, k): a product of matrices, one chain over k for each element; rows of b
 // and c are contiguous.
 std::string product_function(Functions& functions, ElementType type);
+// f(x, y, exps, n): the softmax of a row; `exps` is room for n elements. With x, y and exps of one type, all may be
+// one.
+std::string softmax_function(Functions& functions, ElementType type);
 
 }  // namespace treadle::c

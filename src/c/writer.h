@@ -127,6 +127,7 @@ struct OperatorRow {
   OperatorFn write;
 };
 // By family; each is in the file of its name in operators/.
+std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> byte_conv_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();

@@ -31,37 +31,24 @@ View view_of(const Call& call) {
   return view;
 }
 
-// One row or column: `x` and `y` point to its first elements, which are `stride` apart.
-void write_softmax(const Call& call, std::string& why) {
-  Writer& w = call.writer;
-  const View view = view_of(call);
-  const auto [outer, n, inner] = view;
-  if (outer * n * inner == 0) return;
-  const bool logs = call.node.op->name == "LogSoftmax";
-  const ElementType type = call.type(0), compute = wide_type(type);
-  Functions& f = w.functions();
+// f(x, y, exps, n[, stride]): one row or column. `x` and `y` point to its first elements, which are `stride` apart;
+// `exps` is room for n elements. `log`: the function of logarithms, for LogSoftmax.
+std::string softmax_of(Functions& f, ElementType type, bool rows, const std::string& log) {
+  const ElementType compute = wide_type(type);
   const std::string_view t = stored(type), c = stored(compute);
+  const bool logs = !log.empty();
   const std::string exp = f.operation(ElementwiseOp::kExp, compute);
-  std::string log;
-  if (logs) {
-    log = f.logarithm();
-    if (log.empty()) {
-      why = "the logarithm of a sum is the C library's (libm allows it)";
-      return;
-    }
-  }
-  const bool rows = inner == 1, direct = type == compute;
   const std::string name =
       fmt::format("{}_{}_{}", logs ? "log_softmax" : "softmax", rows ? "row" : "column", suffix(type));
   const std::string max_row = rows ? row_function(f, ReduceOp::kMax, type) : "";
   const std::string sum_row = rows ? row_function(f, ReduceOp::kSum, compute) : "";
   const std::string max = f.operation(ElementwiseOp::kMax, compute);
-  const std::string function = f.get(name, [&](Text& text, const std::string& full) {
+  return f.get(name, [&](Text& text, const std::string& full) {
     const std::string stride = rows ? "" : " * stride";
     const auto load = [&](const std::string& i) {
-      return w.converted(type, compute, fmt::format("x[{}{}]", i, stride));
+      return f.converted(type, compute, fmt::format("x[{}{}]", i, stride));
     };
-    const auto store = [&](const std::string& value) { return w.converted(compute, type, value); };
+    const auto store = [&](const std::string& value) { return f.converted(compute, type, value); };
     text.open("static void {}(const {} *x, {} *y, {} *exps, ptrdiff_t n{})", full, t, t, c,
               rows ? "" : ", ptrdiff_t stride");
     if (rows) {
@@ -89,6 +76,27 @@ void write_softmax(const Call& call, std::string& why) {
     }
     text.close();
   });
+}
+
+void write_softmax(const Call& call, std::string& why) {
+  Writer& w = call.writer;
+  const View view = view_of(call);
+  const auto [outer, n, inner] = view;
+  if (outer * n * inner == 0) return;
+  const bool logs = call.node.op->name == "LogSoftmax";
+  const ElementType type = call.type(0), compute = wide_type(type);
+  Functions& f = w.functions();
+  const std::string_view c = stored(compute);
+  std::string log;
+  if (logs) {
+    log = f.logarithm();
+    if (log.empty()) {
+      why = "the logarithm of a sum is the C library's (libm allows it)";
+      return;
+    }
+  }
+  const bool rows = inner == 1, direct = type == compute;
+  const std::string function = softmax_of(f, type, rows, log);
   const std::string x = call.in(0), y = call.out();
   // Exponentials of a row lie in the result, if they have its type.
   const bool in_place = direct && rows && !logs;
@@ -135,6 +143,10 @@ constexpr OperatorRow kRows[] = {
     {"Softmax", "", write_softmax}, {"LogSoftmax", "", write_softmax}, {"Hardmax", "", write_hardmax}};
 
 }  // namespace
+
+std::string softmax_function(Functions& functions, ElementType type) {
+  return softmax_of(functions, type, true, {});
+}
 
 std::span<const OperatorRow> softmax_operators() {
   return kRows;
