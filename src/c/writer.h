@@ -133,6 +133,8 @@ std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
 std::span<const OperatorRow> feature_operators();
 std::span<const OperatorRow> generate_operators();
+std::span<const OperatorRow> grid_operators();
+std::span<const OperatorRow> image_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matrix_operators();
 std::span<const OperatorRow> norm_operators();
@@ -141,6 +143,10 @@ std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();
+// What the combination `how` ("none", "add", "mul", "min", "max": ops/tensor/combine.h) makes of an element and
+// another.
+std::string combined(Writer& writer, std::string_view how, ElementType type, const std::string& old,
+                     const std::string& with);
 // Of nodes whose result is the data of an input under other sizes.
 OperatorFn copy_operator();
 // Null: there is none.

@@ -135,6 +135,70 @@ def drawn_features(random):
     return one_node(op, inputs, ["y"], domain="ai.onnx.ml", **attributes)
 
 
+def drawn_affine_grid(random):
+    rank = int(random.integers(2, 4))
+    theta = numbers(random, [2, rank, rank + 1], random.choice(FLOATS))
+    size = np.array([2, 3, *(small(random) for _ in range(rank))], np.int64)
+    return one_node("AffineGrid", {"t": theta}, ["y"], {"s": size}, align_corners=int(random.integers(2)))
+
+
+def drawn_grid_sample(random):
+    rank = int(random.integers(1, 4))
+    x = numbers(random, [2, 3, *(small(random) for _ in range(rank))], random.choice([*FLOATS, np.int32]))
+    grid = random.uniform(-2.5, 2.5, [2, *(small(random) for _ in range(rank)), rank])
+    grid[random.random(grid.shape) < 0.1] = random.choice([np.nan, np.inf, -1, 1, 0, 1e30])
+    return one_node(
+        "GridSample",
+        {"x": x, "g": grid.astype(random.choice(FLOATS))},
+        ["y"],
+        mode=str(random.choice(["nearest", "linear", "cubic"])),
+        padding_mode=str(random.choice(["zeros", "border", "reflection"])),
+        align_corners=int(random.integers(2)),
+    )
+
+
+def drawn_roi_align(random):
+    dtype = random.choice(FLOATS)
+    x = numbers(random, [2, 3, small(random, 9), small(random, 9)], dtype)
+    count = small(random)
+    rois = random.uniform(-3, 12, [count, 4]).astype(dtype)
+    return one_node(
+        "RoiAlign",
+        {"x": x, "r": rois, "b": random.integers(0, 2, count)},
+        ["y"],
+        mode=str(random.choice(["avg", "max"])),
+        output_height=small(random),
+        output_width=small(random),
+        sampling_ratio=int(random.integers(4)),
+        spatial_scale=float(random.choice([1, 0.5])),
+        coordinate_transformation_mode=str(random.choice(["half_pixel", "output_half_pixel"])),
+    )
+
+
+def drawn_columns(random):
+    """Col2Im, whose windows leave the image on some sides."""
+    rank = int(random.integers(1, 4))
+    image, block = [int(random.integers(4, 9)) for _ in range(rank)], [small(random, 3) for _ in range(rank)]
+    strides, dilations = [small(random, 2) for _ in range(rank)], [small(random, 2) for _ in range(rank)]
+    pads = [int(random.integers(2)) for _ in range(2 * rank)]
+    counts = [
+        (image[d] + pads[d] + pads[rank + d] - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1 for d in range(rank)
+    ]
+    x = numbers(random, [2, 2 * int(np.prod(block)), int(np.prod(counts))], random.choice([*FLOATS, np.int8]))
+    sizes = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
+    return one_node("Col2Im", {"x": x}, ["y"], sizes, strides=strides, dilations=dilations, pads=pads)
+
+
+def drawn_unpool(random):
+    x = numbers(random, [2, 2, small(random, 4), small(random, 4)], random.choice(FLOATS))
+    indices = random.integers(0, 4 * x.size, x.shape)
+    attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    if random.integers(2):
+        return one_node("MaxUnpool", {"x": x, "i": indices}, ["y"], **attributes)
+    shape = np.array([*x.shape[:2], 2 * x.shape[2] + 1, 2 * x.shape[3] + 2], np.int64)
+    return one_node("MaxUnpool", {"x": x, "i": indices}, ["y"], {"s": shape}, **attributes)
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -146,6 +210,11 @@ DRAWN = [
     drawn_reversed,
     drawn_matrix,
     drawn_features,
+    drawn_affine_grid,
+    drawn_grid_sample,
+    drawn_roi_align,
+    drawn_columns,
+    drawn_unpool,
 ]
 
 

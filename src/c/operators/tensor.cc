@@ -9,9 +9,33 @@
 
 namespace treadle::c {
 
-namespace {
-
 using kernels::ElementwiseOp;
+
+std::string combined(Writer& w, std::string_view how, ElementType type, const std::string& old,
+                     const std::string& with) {
+  if (how == "none") return with;
+  if (type == ElementType::kBool) {
+    const bool both = how == "mul" || how == "min";
+    return fmt::format("(uint8_t)({} {} {})", old, both ? "&" : "|", with);
+  }
+  const ElementType wide = wide_type(type);
+  const std::string a = w.converted(type, wide, old), b = w.converted(type, wide, with);
+  if (how == "add" || how == "mul") {
+    const std::string function =
+        w.functions().operation(how == "add" ? ElementwiseOp::kAdd : ElementwiseOp::kMul, wide);
+    return w.converted(wide, type, fmt::format("{}({}, {})", function, a, b));
+  }
+  const std::string name = fmt::format("{}_of_two_{}", how, suffix(wide));
+  const std::string function = w.functions().get(name, [&](Text& text, const std::string& full) {
+    text.open("static inline {0} {1}({0} a, {0} b)", stored(wide), full);
+    const char* sign = how == "min" ? ">=" : "<=";
+    text.line("return {}b {} a ? a : b;", is_float(wide) ? "a != a || " : "", sign);
+    text.close();
+  });
+  return w.converted(wide, type, fmt::format("{}({}, {})", function, a, b));
+}
+
+namespace {
 
 size_t axis_of(const Call& call, int64_t otherwise) {
   const auto rank = static_cast<int64_t>(call.dims(0).size());
@@ -42,31 +66,6 @@ std::string position(const Dims& strides, size_t without = SIZE_MAX) {
     sum += fmt::format("{}i{} * {}", sum.empty() ? "" : " + ", d, strides[d]);
   }
   return sum.empty() ? "0" : sum;
-}
-
-// What a scatter makes of the element `old` and the update `with`: ops/tensor/combine.cc.
-std::string combined(Writer& w, std::string_view how, ElementType type, const std::string& old,
-                     const std::string& with) {
-  if (how == "none") return with;
-  if (type == ElementType::kBool) {
-    const bool both = how == "mul" || how == "min";
-    return fmt::format("(uint8_t)({} {} {})", old, both ? "&" : "|", with);
-  }
-  const ElementType wide = wide_type(type);
-  const std::string a = w.converted(type, wide, old), b = w.converted(type, wide, with);
-  if (how == "add" || how == "mul") {
-    const std::string function =
-        w.functions().operation(how == "add" ? ElementwiseOp::kAdd : ElementwiseOp::kMul, wide);
-    return w.converted(wide, type, fmt::format("{}({}, {})", function, a, b));
-  }
-  const std::string name = fmt::format("{}_of_two_{}", how, suffix(wide));
-  const std::string function = w.functions().get(name, [&](Text& text, const std::string& full) {
-    text.open("static inline {0} {1}({0} a, {0} b)", stored(wide), full);
-    const char* sign = how == "min" ? ">=" : "<=";
-    text.line("return {}b {} a ? a : b;", is_float(wide) ? "a != a || " : "", sign);
-    text.close();
-  });
-  return w.converted(wide, type, fmt::format("{}({}, {})", function, a, b));
 }
 
 void write_gather_elements(const Call& call, std::string&) {

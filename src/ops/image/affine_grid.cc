@@ -9,6 +9,7 @@
 #include "op/parallel.h"
 #include "op/rank.h"
 #include "ops/costs.h"
+#include "ops/image/grid_arithmetic.h"
 
 namespace treadle {
 namespace {
@@ -50,10 +51,8 @@ struct AffineState {
   kernels::TileConverter narrow;  // from double
 };
 
-// The coordinate in [-1, 1] of position i along an axis of this size.
 double coordinate(const AffineState& s, int64_t i, int64_t size) {
-  const auto at = static_cast<double>(i), n = static_cast<double>(size);
-  return !s.align_corners ? (2 * at + 1) / n - 1 : size > 1 ? 2 * at / (n - 1) - 1 : -1.0;
+  return image_ops::grid_coordinate(i, size, s.align_corners);
 }
 
 // Computes points [begin, end) of one matrix, in runs along the innermost axis. Each coordinate is one sum, which

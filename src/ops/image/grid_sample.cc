@@ -11,9 +11,12 @@
 #include "op/parallel.h"
 #include "op/rank.h"
 #include "ops/costs.h"
+#include "ops/image/grid_arithmetic.h"
 
 namespace treadle {
 namespace {
+
+using image_ops::reflected;
 
 enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
 enum class Padding : uint8_t { kZeros, kBorder, kReflection };
@@ -75,18 +78,6 @@ struct AxisSample {
   double weight[4] = {};
 };
 
-// Reflects x at the borders until it lies between them.
-double reflected(double x, double low, double high) {
-  const double range = high - low;
-  if (range <= 0) return low;
-  const double distance = x < low ? low - x : x > high ? x - high : 0;
-  if (distance == 0) return x;
-  const double turns = std::floor(distance / range);
-  const double rest = distance - turns * range;
-  const bool even = std::fmod(turns, 2) == 0;
-  return (x < low) == even ? low + rest : high - rest;
-}
-
 struct SampleAxis {
   int64_t size = 0;
   double low = 0, high = 0;  // the borders
@@ -101,13 +92,10 @@ int64_t padded_index(Padding padding, const SampleAxis& axis, int64_t i) {
 }
 
 void cubic_weights(double t, double* w) {
-  constexpr double a = -0.75;
-  auto inner = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  auto outer = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-  w[0] = outer(t + 1);
-  w[1] = inner(t);
-  w[2] = inner(1 - t);
-  w[3] = outer(2 - t);
+  w[0] = image_ops::cubic_far(t + 1);
+  w[1] = image_ops::cubic_near(t);
+  w[2] = image_ops::cubic_near(1 - t);
+  w[3] = image_ops::cubic_far(2 - t);
 }
 
 // x: position in elements. Returns the number of taps.
@@ -156,7 +144,7 @@ struct GridState {
 // The position along axis d of a grid's number between -1 and 1.
 double element_position(const GridState& s, int64_t d, double n) {
   const auto size = static_cast<double>(s.axes[d].size);
-  const double x = s.options.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
+  const double x = image_ops::grid_position(n, size, s.options.align_corners);
   return s.grid_type == ElementType::kDouble ? x : static_cast<double>(static_cast<float>(x));
 }
 
