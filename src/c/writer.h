@@ -131,6 +131,7 @@ std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> byte_conv_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
+std::span<const OperatorRow> deform_conv_operators();
 std::span<const OperatorRow> feature_operators();
 std::span<const OperatorRow> generate_operators();
 std::span<const OperatorRow> grid_operators();

@@ -199,6 +199,32 @@ def drawn_unpool(random):
     return one_node("MaxUnpool", {"x": x, "i": indices}, ["y"], {"s": shape}, **attributes)
 
 
+def drawn_deform_conv(random):
+    dtype = random.choice(FLOATS)
+    groups, offset_groups = small(random, 2), small(random, 2)
+    x = numbers(random, [2, 4, small(random, 5) + 3, small(random, 5) + 3], dtype)
+    kernel = [small(random, 3), small(random, 3)]
+    weights = numbers(random, [2 * groups, 4 // groups, *kernel], dtype)
+    strides, pads = [small(random, 2), small(random, 2)], [int(random.integers(2)) for _ in range(4)]
+    out = [(x.shape[d + 2] + pads[d] + pads[d + 2] - kernel[d]) // strides[d] + 1 for d in range(2)]
+    taps = offset_groups * kernel[0] * kernel[1]
+    inputs = {"x": x, "w": weights, "o": numbers(random, [2, 2 * taps, *out], dtype)}
+    inputs["b" if random.integers(2) else ""] = numbers(random, [2 * groups], dtype)
+    if random.integers(2):
+        inputs["m"] = numbers(random, [2, taps, *out], dtype)
+    model, _ = one_node(
+        "DeformConv",
+        inputs,
+        ["y"],
+        group=groups,
+        offset_group=offset_groups,
+        strides=strides,
+        pads=pads,
+        kernel_shape=kernel,
+    )
+    return model, {name: value for name, value in inputs.items() if name}
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -215,6 +241,7 @@ DRAWN = [
     drawn_roi_align,
     drawn_columns,
     drawn_unpool,
+    drawn_deform_conv,
 ]
 
 
