@@ -142,6 +142,7 @@ std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> resample_operators();
+std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();
 // What the combination `how` ("none", "add", "mul", "min", "max": ops/tensor/combine.h) makes of an element and

@@ -225,6 +225,36 @@ def drawn_deform_conv(random):
     return model, {name: value for name, value in inputs.items() if name}
 
 
+def drawn_transform(random):
+    inverse, onesided = int(random.integers(2)), int(random.integers(2))
+    n, axis = int(random.choice([1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 64])), int(random.integers(1, 3))
+    parts = 2 if inverse or (not onesided and random.integers(2)) else 1
+    shape = [2, 3, 3, parts]
+    shape[axis] = n // 2 + 1 if inverse and onesided else n
+    x = numbers(random, shape, random.choice(FLOATS))
+    x[random.random(shape) < 0.02] = random.choice([np.inf, np.nan, -np.inf, 0])
+    constants = {
+        "n": np.array(n + int(random.integers(-1, 2)) if n > 2 else n, np.int64),
+        "a": np.array(axis, np.int64),
+    }
+    return one_node("DFT", {"x": x}, ["y"], constants, inverse=inverse, onesided=onesided)
+
+
+def drawn_frames(random):
+    n = int(random.choice([4, 5, 8, 15, 16]))
+    dtype = random.choice(FLOATS)
+    x = numbers(random, [2, 40, int(random.integers(1, 3))], dtype)
+    onesided = int(random.integers(2)) if x.shape[2] == 1 else 0
+    step = np.array(small(random, 9), np.int64)
+    if random.integers(2):
+        window = numbers(random, [n], dtype)
+        return one_node("STFT", {"x": x}, ["y"], {"s": step, "w": window}, onesided=onesided)
+    constants = {"s": step, "": np.zeros(0, dtype), "n": np.array(n, np.int64)}
+    model, feeds = one_node("STFT", {"x": x}, ["y"], constants, onesided=onesided)
+    del model.graph.initializer[1]
+    return model, feeds
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -242,6 +272,8 @@ DRAWN = [
     drawn_columns,
     drawn_unpool,
     drawn_deform_conv,
+    drawn_transform,
+    drawn_frames,
 ]
 
 

@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "base/counted.h"
 #include "base/stop.h"
@@ -22,6 +23,13 @@ class Fourier {
 
   bool is_complete() const { return is_complete_; }
   size_t length() const { return length_; }
+  // Of the transform over a power of two that another length takes; null for powers of two.
+  const Fourier* inner() const { return inner_.get(); }
+  // exp(-2 pi i k / length), for powers of two.
+  std::span<const Complex> roots() const { return roots_; }
+  // For other lengths: exp(-pi i k^2 / length), and the transform of its conjugate, by inner().
+  std::span<const Complex> chirp() const { return chirp_; }
+  std::span<const Complex> filter() const { return filter_; }
   size_t work_size() const { return inner_ ? inner_->length_ : 0; }
   // Transforms in place, without scaling. `work`: work_size() elements. False: the work is to stop.
   bool run(Complex* x, bool inverse, Complex* work, StopPoll& stop) const;
@@ -33,8 +41,7 @@ class Fourier {
 
   size_t length_;
   bool is_complete_ = true;
-  CountedVector<Complex> roots_;           // exp(-2 pi i k / length), for powers of two
-  CountedVector<Complex> chirp_, filter_;  // exp(-pi i k^2 / length), and its transform
+  CountedVector<Complex> roots_, chirp_, filter_;
   std::unique_ptr<Fourier> inner_;
 };
 
