@@ -138,6 +138,7 @@ std::span<const OperatorRow> grid_operators();
 std::span<const OperatorRow> image_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matrix_operators();
+std::span<const OperatorRow> ngram_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> power_operators();

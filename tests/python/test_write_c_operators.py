@@ -255,6 +255,30 @@ def drawn_frames(random):
     return model, feeds
 
 
+def drawn_ngrams(random):
+    words, lengths = [], [0]
+    for n in range(1, 4):
+        grams = {tuple(int(w) for w in random.integers(0, 4, n)) for _ in range(small(random))}
+        words += [word for gram in sorted(grams) for word in gram]
+        lengths.append(len(words))
+    count = sum((lengths[n] - lengths[n - 1]) // n for n in range(1, 4))
+    shortest = small(random, 3)
+    x = random.integers(-1, 6, [small(random, 3), int(random.integers(1, 30))])
+    return one_node(
+        "TfIdfVectorizer",
+        {"x": x.astype(random.choice([np.int32, np.int64]))},
+        ["y"],
+        mode=str(random.choice(["TF", "IDF", "TFIDF"])),
+        min_gram_length=shortest,
+        max_gram_length=int(random.integers(shortest, 4)),
+        max_skip_count=int(random.integers(5)),
+        ngram_counts=lengths[:3],
+        ngram_indexes=[int(i) for i in random.permutation(count)],
+        pool_int64s=words,
+        weights=[float(w) for w in random.standard_normal(count)],
+    )
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -274,6 +298,7 @@ DRAWN = [
     drawn_deform_conv,
     drawn_transform,
     drawn_frames,
+    drawn_ngrams,
 ]
 
 
