@@ -49,11 +49,13 @@ class Functions {
   std::string operation(kernels::ElementwiseOp op, ElementType type);
   static bool has_parameters(kernels::ElementwiseOp op, ElementType type);
   static bool can_fail(kernels::ElementwiseOp op, ElementType type);
-  // The natural logarithm of a double, as the engine takes it of sums: the C library's. Empty: not allowed.
-  std::string logarithm() {
+  // A function of the C library, where the engine calls it. Empty: not allowed.
+  std::string library(std::string_view name) {
     if (libm_) calls_libm_ = true;
-    return libm_ ? "log" : "";
+    return std::string(libm_ ? name : "");
   }
+  // The natural logarithm of a double, as the engine takes it of sums.
+  std::string logarithm() { return library("log"); }
   // The power and the size of floats, as the engine takes them of powers of pools: the C library's. Empty: not allowed.
   std::string power_of_size(ElementType type);
   // From one stored type to another, by the rules of kernels/convert.h. Empty: the same type.

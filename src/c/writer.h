@@ -146,6 +146,7 @@ std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();
+std::span<const OperatorRow> training_operators();
 // What the combination `how` ("none", "add", "mul", "min", "max": ops/tensor/combine.h) makes of an element and
 // another.
 std::string combined(Writer& writer, std::string_view how, ElementType type, const std::string& old,

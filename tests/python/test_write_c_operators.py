@@ -279,6 +279,25 @@ def drawn_ngrams(random):
     )
 
 
+def drawn_optimizer(random):
+    op = str(random.choice(["Adagrad", "Adam", "Momentum"]))
+    parts = {"Adagrad": 3, "Adam": 4, "Momentum": 3}[op]
+    dtype, tensors = random.choice([np.float32, np.float64]), small(random, 2)
+    inputs = {"r": np.array(0.1, np.float32), "t": np.array(random.integers(0, 4), np.int64)}
+    for part in range(parts):
+        for tensor in range(tensors):
+            inputs[f"p{part}_{tensor}"] = np.abs(numbers(random, [3 + tensor, 5], dtype))
+    attributes = {
+        "Adagrad": {"decay_factor": 0.1, "epsilon": 1e-5, "norm_coefficient": 0.2},
+        "Adam": {"alpha": 0.8, "beta": 0.9, "epsilon": 1e-5, "norm_coefficient": 0.1, "norm_coefficient_post": 0.3},
+        "Momentum": {"alpha": 0.8, "beta": 0.7, "mode": "nesterov", "norm_coefficient": 0.01},
+    }[op]
+    if op == "Momentum" and random.integers(2):
+        attributes["mode"] = "standard"
+    outputs = [f"y{i}" for i in range((parts - 1) * tensors)]
+    return one_node(op, inputs, outputs, domain="ai.onnx.preview.training", **attributes)
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -299,6 +318,7 @@ DRAWN = [
     drawn_transform,
     drawn_frames,
     drawn_ngrams,
+    drawn_optimizer,
 ]
 
 

@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/costs.h"
+#include "ops/training/optimizer_rules.h"
 
 namespace treadle::training {
 
@@ -16,60 +17,24 @@ namespace {
 
 enum Input : size_t { kRate, kUpdates, kFirst };
 
-// ---- The rules for one element. Wide: the tensors' own type.
+// ---- What a run decides
 
-template <class W>
-struct Slot {
-  W x, g;          // value, gradient
-  W a = 0, b = 0;  // accumulators
-};
-
-struct Coefficients {
-  double rate = 0;
+struct Update : Coefficients {
+  Run<double> run;
   bool first = false;  // the first update
-  double norm = 0, norm_post = 0, alpha = 0, beta = 0, epsilon = 0, decay = 0;
   double updates = 0;
 };
 
-struct AdagradRule {
-  static constexpr size_t kAccumulators = 1;
-  static void adjust(Coefficients& c) { c.rate /= 1 + c.updates * c.decay; }
-  template <class W>
-  static void step(const Coefficients& c, Slot<W>& s) {
-    const W g = static_cast<W>(c.norm) * s.x + s.g;
-    s.a += g * g;
-    s.x -= static_cast<W>(c.rate) * g / (std::sqrt(s.a) + static_cast<W>(c.epsilon));
-  }
-};
-
-struct AdamRule {
-  static constexpr size_t kAccumulators = 2;
-  static void adjust(Coefficients& c) {
-    if (!c.first) c.rate *= std::sqrt(1 - std::pow(c.beta, c.updates)) / (1 - std::pow(c.alpha, c.updates));
-  }
-  template <class W>
-  static void step(const Coefficients& c, Slot<W>& s) {
-    const W g = static_cast<W>(c.norm) * s.x + s.g;
-    s.a = static_cast<W>(c.alpha) * s.a + static_cast<W>(1 - c.alpha) * g;
-    s.b = static_cast<W>(c.beta) * s.b + static_cast<W>(1 - c.beta) * (g * g);
-    s.x -= static_cast<W>(c.rate) * (s.a / (std::sqrt(s.b) + static_cast<W>(c.epsilon)));
-    s.x *= static_cast<W>(1 - c.norm_post);
-  }
-};
-
+void adjust(AdagradRule, Update& u) {
+  u.run.rate /= 1 + u.updates * u.decay;
+}
+void adjust(AdamRule, Update& u) {
+  if (!u.first) u.run.rate *= std::sqrt(1 - std::pow(u.beta, u.updates)) / (1 - std::pow(u.alpha, u.updates));
+}
 template <bool kNesterov>
-struct MomentumRule {
-  static constexpr size_t kAccumulators = 1;
-  static void adjust(Coefficients& c) {
-    if (c.first) c.beta = 1;
-  }
-  template <class W>
-  static void step(const Coefficients& c, Slot<W>& s) {
-    const W g = static_cast<W>(c.norm) * s.x + s.g;
-    s.a = static_cast<W>(c.alpha) * s.a + static_cast<W>(c.beta) * g;
-    s.x -= static_cast<W>(c.rate) * (kNesterov ? g + static_cast<W>(c.alpha) * s.a : s.a);
-  }
-};
+void adjust(MomentumRule<kNesterov>, Update& u) {
+  u.run.share = u.first ? 1 : u.beta;
+}
 
 // ---- Walks over tensors
 
@@ -85,16 +50,17 @@ struct OptimizerState {
 };
 
 template <class Rule, class W>
-void update(const Coefficients& c, size_t count, size_t group, size_t groups, void* const* in, void* const* out) {
+void update(const Update& u, size_t count, size_t group, size_t groups, void* const* in, void* const* out) {
   const auto input = [&](size_t part) { return static_cast<const W*>(in[part * groups + group]); };
   const auto output = [&](size_t part) { return static_cast<W*>(out[part * groups + group]); };
   constexpr bool kTwo = Rule::kAccumulators == 2;
   const W *x = input(0), *g = input(1), *a = input(2), *b = kTwo ? input(3) : nullptr;
   W *new_x = output(0), *new_a = output(1), *new_b = kTwo ? output(2) : nullptr;
+  const Run<W> run{static_cast<W>(u.run.rate), static_cast<W>(u.run.share)};
   parallel_for(static_cast<int64_t>(count), costs::kOptimizerElementNs, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Slot<W> slot{x[i], g[i], a[i], kTwo ? b[i] : W{}};
-      Rule::template step<W>(c, slot);
+      Rule::template step<W>(u, run, slot);
       if (new_x) new_x[i] = slot.x;
       if (new_a) new_a[i] = slot.a;
       if (kTwo && new_b) new_b[i] = slot.b;
@@ -105,21 +71,21 @@ void update(const Coefficients& c, size_t count, size_t group, size_t groups, vo
 template <class Rule>
 uint32_t run_optimizer(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const OptimizerState*>(state);
-  Coefficients c = s.coefficients;
-  kernels::cast(s.rate_type, ElementType::kDouble, slots[operands[kRate]], &c.rate, 1);
+  Update u{s.coefficients, {}, false, 0};
+  kernels::cast(s.rate_type, ElementType::kDouble, slots[operands[kRate]], &u.run.rate, 1);
   const int64_t updates = *static_cast<const int64_t*>(slots[operands[kUpdates]]);
-  c.updates = static_cast<double>(updates);
-  c.first = updates <= 0;
-  Rule::adjust(c);
+  u.updates = static_cast<double>(updates);
+  u.first = updates <= 0;
+  adjust(Rule(), u);
   const size_t groups = s.groups.size(), inputs = kFirst + (2 + Rule::kAccumulators) * groups;
   InlineVector<void*, 16> in, out;
   for (size_t i = kFirst; i < inputs; ++i) in.push_back(slots[operands[i]]);
   for (size_t i = 0; i < (1 + Rule::kAccumulators) * groups; ++i) out.push_back(slots[operands[inputs + i]]);
   for (size_t i = 0; i < groups; ++i) {
     if (s.groups[i].type == ElementType::kDouble) {
-      update<Rule, double>(c, s.groups[i].count, i, groups, in.data(), out.data());
+      update<Rule, double>(u, s.groups[i].count, i, groups, in.data(), out.data());
     } else {
-      update<Rule, float>(c, s.groups[i].count, i, groups, in.data(), out.data());
+      update<Rule, float>(u, s.groups[i].count, i, groups, in.data(), out.data());
     }
   }
   return 0;
@@ -128,14 +94,7 @@ uint32_t run_optimizer(const void* state, void* const* slots, const uint32_t* op
 template <class Rule>
 Status prepare_rule(PrepareContext& ctx) {
   auto* s = ctx.make_state<OptimizerState>();
-  const ir::Attributes& attributes = ctx.attributes();
-  Coefficients& c = s->coefficients;
-  c.norm = attributes.get_float("norm_coefficient", 0);
-  c.norm_post = attributes.get_float("norm_coefficient_post", 0);
-  c.alpha = attributes.get_float("alpha", 0);
-  c.beta = attributes.get_float("beta", 0);
-  c.epsilon = attributes.get_float("epsilon", 0);
-  c.decay = attributes.get_float("decay_factor", 0);
+  s->coefficients = coefficients_of(ctx.attributes());
   s->rate_type = ctx.inputs[kRate].type;
   const size_t groups = (ctx.inputs.size() - kFirst) / (2 + Rule::kAccumulators);
   for (size_t i = 0; i < groups; ++i) {
