@@ -11,17 +11,11 @@
 #include "op/pieces.h"
 #include "ops/costs.h"
 #include "ops/quant/rows.h"
+#include "ops/quant/scale_layout.h"
 
 namespace treadle {
 
 namespace {
-
-// Scales for x: [1], [n] or [outer, blocks, inner] for x as [outer, n, inner].
-struct Layout {
-  AxisView view;
-  size_t block = 0;  // elements of the axis per scale; 0: no blocks
-  bool per_axis = false;
-};
 
 Status scale_error(std::string_view what, const Shape& scale, const Shape& x) {
   return error(Code::kInvalidArgument, "the scale has shape {}, expected one that fits {} of shape {}",
@@ -76,28 +70,13 @@ Status set_type(InferContext& ctx, ElementType element) {
   return {};
 }
 
-Result<Layout> layout_of(const PrepareContext& ctx) {
-  const Operand& x = ctx.inputs[0];
-  const Operand& scale = ctx.inputs[1];
-  Layout layout;
-  if (scale.element_count() == 1 && (ctx.attributes().get_int("block_size") == 0 || x.rank() == 0)) {
-    layout.view = {1, 1, static_cast<size_t>(x.element_count())};
-    return layout;
-  }
-  TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis", 1), x.rank()));
-  layout.view = view_along(x.dims, axis);
-  layout.block = static_cast<size_t>(ctx.attributes().get_int("block_size"));
-  layout.per_axis = layout.block == 0;
-  return layout;
-}
-
 // Calls fn(first element, elements, scale index, scale step) for each row until it returns false. Returns whether it
 // never did.
 template <class Fn>
-bool for_each_row(const Layout& layout, Fn&& fn) {
+bool for_each_row(const quant::ScaleLayout& layout, Fn&& fn) {
   const auto [outer, n, inner] = layout.view;
   if (layout.block != 0) {
-    const size_t blocks = (n + layout.block - 1) / layout.block;
+    const size_t blocks = layout.blocks();
     for (size_t o = 0; o < outer; ++o) {
       if (inner == 1) {
         for (size_t b = 0; b < blocks; ++b) {
@@ -130,7 +109,7 @@ bool for_each_row(const Layout& layout, Fn&& fn) {
 
 template <class Rows>
 struct State {
-  Layout layout;
+  quant::ScaleLayout layout;
   Rows rows;
   WideOperand scale, zero;  // to float and int32
   bool has_zero = false;
@@ -161,7 +140,8 @@ Status prepare(PrepareContext& ctx, Rows rows, ElementType quantized) {
   auto* state = ctx.make_state<State<Rows>>();
   ScratchLayout scratch;
   state->rows = rows;
-  TREADLE_ASSIGN(state->layout, layout_of(ctx));
+  TREADLE_ASSIGN(state->layout,
+                 quant::scale_layout(ctx.attributes(), ctx.inputs[0].dims, ctx.inputs[1].element_count()));
   TREADLE_TRY(state->scale.prepare(ctx.inputs[1], ElementType::kFloat, scratch));
   state->has_zero = ctx.has_input(2) && is_integer(quantized);
   if (state->has_zero) TREADLE_TRY(state->zero.prepare(ctx.inputs[2], ElementType::kInt32, scratch));
@@ -193,9 +173,8 @@ Status infer_quantize(InferContext& ctx) {
 
 Status prepare_quantize(PrepareContext& ctx) {
   const auto& attributes = ctx.attributes();
-  ElementType precision = attribute_type(attributes, "precision");
-  if (precision == ElementType::kUndefined) precision = ctx.inputs[1].type;
   const ElementType to = ctx.outputs[0].type;
+  const ElementType precision = quant::precision_of_division(attributes, ctx.inputs[1].type);
   return prepare(ctx, quant::QuantizeRows(ctx.inputs[0].type, to, precision, attributes.get_int("saturate", 1) != 0),
                  to);
 }

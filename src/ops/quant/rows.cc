@@ -8,24 +8,18 @@ namespace {
 
 constexpr size_t kTile = kernels::kTile;
 
-struct Range {
-  float low, high;
-};
-
 bool is_byte(ElementType type) {
   return type == ElementType::kUint8 || type == ElementType::kInt8;
 }
 
-Range range_of(ElementType type) {
-  const int bits = info(type).file_bits;
-  if (is_signed_integer(type)) {
-    const auto half = static_cast<float>(int64_t{1} << (bits - 1));
-    return {-half, half - 1};
-  }
-  return {0, static_cast<float>((int64_t{1} << bits) - 1)};
-}
-
 }  // namespace
+
+LevelRange levels_of(ElementType type) {
+  const int bits = info(type).file_bits;
+  if (!is_signed_integer(type)) return {0, (int32_t{1} << bits) - 1};
+  const int32_t half = int32_t{1} << (bits - 1);
+  return {-half, half - 1};
+}
 
 QuantizeRows::QuantizeRows(ElementType x, ElementType to_type, ElementType precision, bool saturate)
     : to(to_type),
@@ -42,8 +36,9 @@ QuantizeRows::QuantizeRows(ElementType x, ElementType to_type, ElementType preci
   }
   if (integers) {
     narrow = kernels::make_converter(ElementType::kInt32, to);
-    low = range_of(to).low;
-    high = range_of(to).high;
+    const LevelRange range = levels_of(to);
+    low = static_cast<float>(range.low);
+    high = static_cast<float>(range.high);
   } else {
     narrow = kernels::make_converter(ElementType::kFloat, to, {.saturate = saturate});
   }

@@ -6,6 +6,12 @@
 
 namespace treadle::quant {
 
+// The least and the greatest value of an integer type of at most 16 bits.
+struct LevelRange {
+  int32_t low, high;
+};
+LevelRange levels_of(ElementType type);
+
 // Scales and zero points along a row: one for the whole row (step 0), or one per element (step 1).
 struct RowScale {
   const float* scale;
