@@ -70,8 +70,12 @@ void write_structure(Text& text, const File& file, std::string_view kind, std::s
       text.line("/* \"{}\" has no influence. */", in_comment(member.own));
       continue;
     }
-    text.line("{}{} *{}; /* \"{}\": {}, {} elements */", qualifier, stored(member.type.element), member.name,
-              in_comment(member.own), in_comment(member.type.to_string()), known_element_count(member.type.shape));
+    const ElementType type = member.type.element;
+    const std::string_view how = !is_sub_byte(type)        ? ""
+                                 : is_signed_integer(type) ? ", one in each byte, with its sign"
+                                                           : ", one in the low bits of each byte";
+    text.line("{}{} *{}; /* \"{}\": {}, {} elements{} */", qualifier, stored(type), member.name, in_comment(member.own),
+              in_comment(member.type.to_string()), known_element_count(member.type.shape), how);
   }
   if (!any) text.line("char none;");
   text.close(fmt::format(" {}_{};", file.prefix(), kind));

@@ -34,8 +34,9 @@ std::string Functions::get_alike(std::string_view name, const std::function<void
          });
 }
 
-std::string Functions::converted(ElementType from, ElementType to, const std::string& x) {
-  const std::string function = convert(from, to);
+std::string Functions::converted(ElementType from, ElementType to, const std::string& x,
+                                 const kernels::CastOptions& options) {
+  const std::string function = convert(from, to, options);
   return function.empty() ? x : fmt::format("{}({})", function, x);
 }
 

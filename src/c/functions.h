@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "c/text.h"
+#include "kernels/convert.h"
 #include "kernels/elementwise_ops.h"
 #include "type/element_type.h"
 
@@ -59,9 +60,10 @@ class Functions {
   // The power and the size of floats, as the engine takes them of powers of pools: the C library's. Empty: not allowed.
   std::string power_of_size(ElementType type);
   // From one stored type to another, by the rules of kernels/convert.h. Empty: the same type.
-  std::string convert(ElementType from, ElementType to);
+  std::string convert(ElementType from, ElementType to, const kernels::CastOptions& options = {});
   // The expression `x` of `from` as one of `to`.
-  std::string converted(ElementType from, ElementType to, const std::string& x);
+  std::string converted(ElementType from, ElementType to, const std::string& x,
+                        const kernels::CastOptions& options = {});
 
   // Whether a function calls the C library.
   bool calls_libm() const { return calls_libm_; }

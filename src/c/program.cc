@@ -4,6 +4,7 @@
 
 #include "c/writer.h"
 #include "op/place.h"
+#include "opt/uses.h"
 
 namespace treadle::c {
 
@@ -103,8 +104,9 @@ std::string Writer::error_of_instruction() {
   return "error";
 }
 
-std::string Writer::converted(ElementType from, ElementType to, const std::string& x) {
-  return functions().converted(from, to, x);
+std::string Writer::converted(ElementType from, ElementType to, const std::string& x,
+                              const kernels::CastOptions& options) {
+  return functions().converted(from, to, x, options);
 }
 
 std::string Writer::copy(const std::string& to, const std::string& from, size_t bytes) const {
@@ -381,16 +383,18 @@ uint32_t Writer::write_loop(uint32_t pc) {
 
 Result<Body> Writer::write(const std::vector<std::string>& output_names) {
   find_names(output_names);
+  write_range(0, static_cast<uint32_t>(p_.code.size()));
+  // An input that nothing reads may be of any type.
+  const opt::ValueSet read = opt::values_read(p_.graph->top());
   for (size_t i = 0; i < p_.inputs.size(); ++i) {
     const plan::Input& input = p_.inputs[i];
-    if (input.slot == kNoSlot) continue;
+    if (input.slot == kNoSlot || !read.contains(p_.graph->top().inputs[i])) continue;
     if (p_.slots[input.slot].storage == Storage::kHandle || !is_held(input.type.element)) {
       return treadle::error(Code::kNotImplemented,
                             "input '{}' is {}; C needs a tensor of numbers whose sizes are known", body_.inputs[i].own,
                             input.type.to_string());
     }
   }
-  write_range(0, static_cast<uint32_t>(p_.code.size()));
   for (const plan::Output& output : p_.outputs) {
     if (!output.direct || !is_held(output.type.element)) {
       body_.refusals.push_back({"an output", fmt::format("it is {}", output.type.to_string())});

@@ -17,13 +17,31 @@ struct Held {
 };
 
 constexpr Held kHeld[] = {
-    {ElementType::kFloat, "float", "f32"},      {ElementType::kDouble, "double", "f64"},
-    {ElementType::kFloat16, "uint16_t", "f16"}, {ElementType::kBfloat16, "uint16_t", "bf16"},
-    {ElementType::kInt8, "int8_t", "i8"},       {ElementType::kUint8, "uint8_t", "u8"},
-    {ElementType::kInt16, "int16_t", "i16"},    {ElementType::kUint16, "uint16_t", "u16"},
-    {ElementType::kInt32, "int32_t", "i32"},    {ElementType::kUint32, "uint32_t", "u32"},
-    {ElementType::kInt64, "int64_t", "i64"},    {ElementType::kUint64, "uint64_t", "u64"},
+    {ElementType::kFloat, "float", "f32"},
+    {ElementType::kDouble, "double", "f64"},
+    {ElementType::kFloat16, "uint16_t", "f16"},
+    {ElementType::kBfloat16, "uint16_t", "bf16"},
+    {ElementType::kInt8, "int8_t", "i8"},
+    {ElementType::kUint8, "uint8_t", "u8"},
+    {ElementType::kInt16, "int16_t", "i16"},
+    {ElementType::kUint16, "uint16_t", "u16"},
+    {ElementType::kInt32, "int32_t", "i32"},
+    {ElementType::kUint32, "uint32_t", "u32"},
+    {ElementType::kInt64, "int64_t", "i64"},
+    {ElementType::kUint64, "uint64_t", "u64"},
     {ElementType::kBool, "uint8_t", "bool"},
+    {ElementType::kInt4, "int8_t", "i4"},
+    {ElementType::kUint4, "uint8_t", "u4"},
+    {ElementType::kInt2, "int8_t", "i2"},
+    {ElementType::kUint2, "uint8_t", "u2"},
+    {ElementType::kFloat8e4m3fn, "uint8_t", "f8e4m3fn"},
+    {ElementType::kFloat8e4m3fnuz, "uint8_t", "f8e4m3fnuz"},
+    {ElementType::kFloat8e5m2, "uint8_t", "f8e5m2"},
+    {ElementType::kFloat8e5m2fnuz, "uint8_t", "f8e5m2fnuz"},
+    {ElementType::kFloat8e8m0, "uint8_t", "f8e8m0"},
+    {ElementType::kFloat6e2m3, "uint8_t", "f6e2m3"},
+    {ElementType::kFloat6e3m2, "uint8_t", "f6e3m2"},
+    {ElementType::kFloat4e2m1, "uint8_t", "f4e2m1"},
 };
 
 const Held* held(ElementType type) {
@@ -88,31 +106,17 @@ std::string literal(uint8_t value) {
 }
 
 std::string literal(ElementType type, const void* element) {
-  switch (type) {
-    case ElementType::kFloat:
-      return literal(read<float>(element));
-    case ElementType::kDouble:
-      return literal(read<double>(element));
-    case ElementType::kInt8:
-      return std::to_string(read<int8_t>(element));
-    case ElementType::kUint8:
-    case ElementType::kBool:
-      return std::to_string(read<uint8_t>(element));
-    case ElementType::kInt16:
-      return std::to_string(read<int16_t>(element));
-    case ElementType::kUint16:
-    case ElementType::kFloat16:
-    case ElementType::kBfloat16:
-      return std::to_string(read<uint16_t>(element));
-    case ElementType::kInt32:
-      return literal(read<int32_t>(element));
-    case ElementType::kUint32:
-      return literal(read<uint32_t>(element));
-    case ElementType::kInt64:
-      return literal(read<int64_t>(element));
-    default:
-      return literal(read<uint64_t>(element));
-  }
+  const std::string_view t = stored(type);
+  if (t == "float") return literal(read<float>(element));
+  if (t == "double") return literal(read<double>(element));
+  if (t == "int8_t") return std::to_string(read<int8_t>(element));
+  if (t == "uint8_t") return std::to_string(read<uint8_t>(element));
+  if (t == "int16_t") return std::to_string(read<int16_t>(element));
+  if (t == "uint16_t") return std::to_string(read<uint16_t>(element));
+  if (t == "int32_t") return literal(read<int32_t>(element));
+  if (t == "uint32_t") return literal(read<uint32_t>(element));
+  if (t == "int64_t") return literal(read<int64_t>(element));
+  return literal(read<uint64_t>(element));
 }
 
 }  // namespace treadle::c

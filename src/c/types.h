@@ -9,9 +9,11 @@
 
 namespace treadle::c {
 
-// Whether C holds elements of this type. Floats of 16 bits are held as their bits.
+// Whether C holds elements of this type. Floats of 16 bits and less are held as their bits. As in the engine, an
+// element of less than 8 bits takes a byte: signed integers extend their sign, others are in the low bits.
 bool is_held(ElementType type);
-// The type in which elements are stored: "float", "uint16_t" for float16 and bfloat16, "uint8_t" for bool.
+// The type in which elements are stored: "float", "uint16_t" for float16 and bfloat16, "uint8_t" for bool, "int8_t" for
+// int4.
 std::string_view stored(ElementType type);
 // The end of the names of functions for this type: "f32", "f16", "i64", "bool".
 std::string_view suffix(ElementType type);

@@ -44,7 +44,8 @@ class Writer {
   // An int that functions set if they fail; the instruction returns it behind its loops.
   std::string error_of_instruction();
   // A value of `from` in a loop as one of `to`.
-  std::string converted(ElementType from, ElementType to, const std::string& x);
+  std::string converted(ElementType from, ElementType to, const std::string& x,
+                        const kernels::CastOptions& options = {});
   std::string error(std::string_view code) const { return file_.error(code); }
   std::string copy(const std::string& to, const std::string& from, size_t bytes) const;
 
@@ -142,6 +143,7 @@ std::span<const OperatorRow> ngram_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> power_operators();
+std::span<const OperatorRow> quant_operators();
 std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();

@@ -247,10 +247,12 @@ void list_elements(MoveCode& code, const Moves& moves, const ir::Node& node, con
   if (is_constant) code.constants = moves.constants;
 }
 
-std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
-  if (!is_held(node.outputs[0])) return std::nullopt;
+std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in, bool plain) {
+  const ir::Value* made = node.outputs[0];
+  const bool is_number = made && compute_type(made->type.element) != ComputeType::kNone;
+  if (!is_held(made) && !(plain && is_number)) return std::nullopt;
   MoveCode code;
-  code.type = node.outputs[0]->type.element;
+  code.type = made->type.element;
   if (form.moves) list_elements(code, *form.moves, node, in);
   code.is_listed = !code.inputs.empty();
   code.regions = regions_of(form, node, in);
@@ -264,13 +266,13 @@ GatherCode gather_of(const ElementwiseForm& form, const ir::Node& node, const Ke
 }
 
 std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call,
-                                        bool any_size) {
-  if (form.kind == Kind::kMoves || (form.kind == Kind::kNone && form.regions)) return move_of(form, node, call);
-  if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !(any_size || is_small(node))) {
+                                        bool plain) {
+  if (form.kind == Kind::kMoves || (form.kind == Kind::kNone && form.regions)) return move_of(form, node, call, plain);
+  if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !(plain || is_small(node))) {
     return std::nullopt;
   }
   // Code for any size reduces nothing to the neutral element.
-  const bool may_be_empty = any_size && form.kind == Kind::kReduction;
+  const bool may_be_empty = plain && form.kind == Kind::kReduction;
   if (!may_be_empty && (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1)) return std::nullopt;
   switch (form.kind) {
     case Kind::kReduction:
@@ -337,7 +339,7 @@ std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit
 }
 
 std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
-                                               const KernelCall& call, bool any_size) {
+                                               const KernelCall& call, bool plain) {
   if (node.outputs.size() == 1 && node.outputs[0] && node.op->elementwise) {
     const ir::Node* const nodes[] = {&node};
     ElementwiseForm own = in_one_type(form, node);
@@ -348,7 +350,7 @@ std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const Eleme
       return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
     }
   }
-  auto other = other_of(node, form, call, any_size);
+  auto other = other_of(node, form, call, plain);
   if (!other) return nullptr;
   const void* packed = form.kind == Kind::kProduct ? packed_of(form, node) : nullptr;
   return std::make_shared<KernelCode>(KernelCode{std::nullopt, std::move(other), packed});

@@ -170,8 +170,8 @@ struct Unit;
 std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit& unit, const ValueLists& values,
                                                 const KernelCall& call);
 // The code of one node, whose preparation gave `form` and the call's kernel. Null: native code has to call the kernel.
-// `any_size`: also where kernels are as fast as native code.
+// `plain`: also where kernels are as fast as native code, and moves of elements that native code does not hold.
 std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
-                                               const KernelCall& call, bool any_size);
+                                               const KernelCall& call, bool plain);
 
 }  // namespace treadle::plan

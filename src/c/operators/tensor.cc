@@ -6,6 +6,7 @@
 #include "c/writer.h"
 #include "op/clip_bounds.h"
 #include "op/op_def.h"
+#include "ops/math/cast_options.h"
 
 namespace treadle::c {
 
@@ -326,6 +327,16 @@ void write_clip(const Call& call, std::string&) {
   text.close();
 }
 
+// Conversions of elements that steps of elementwise code do not hold (plan::is_native).
+void write_cast(const Call& call, std::string&) {
+  Writer& w = call.writer;
+  const ElementType from = call.type(0), to = call.result();
+  const int64_t n = product(call.dims(0), 0, call.dims(0).size());
+  const std::string x = call.in(0), y = call.out();
+  w.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = {};", n, y,
+                w.converted(from, to, x + "[i]", cast_options(call.node.attributes)));
+}
+
 // Output 0 has the bytes of an input.
 void write_bytes(const Call& call, size_t input) {
   const Dims dims = call.dims(input);
@@ -361,6 +372,8 @@ constexpr OperatorRow kRows[] = {
     {"TopK", "", write_top_k},
     {"CumSum", "", write_cumulative},
     {"CumProd", "", write_cumulative},
+    {"Cast", "", write_cast},
+    {"CastLike", "", write_cast},
     {"Clip", "", write_clip},
     {"Dropout", "", write_dropout},
     {"BitCast", "", write_copy},

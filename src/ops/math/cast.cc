@@ -6,6 +6,7 @@
 #include "op/axis_rules.h"
 #include "op/pieces.h"
 #include "op/small_contents.h"
+#include "ops/math/cast_options.h"
 #include "ops/math/string_cast.h"
 #include "type/dim_fractions.h"
 
@@ -75,15 +76,6 @@ Status infer_cast(InferContext& ctx) {
 
 Status infer_cast_like(InferContext& ctx) {
   return infer_to(ctx, ctx.element(1));
-}
-
-kernels::CastOptions cast_options(const ir::Attributes& attributes) {
-  kernels::CastOptions options;
-  options.saturate = attributes.get_int("saturate", 1) != 0;
-  const std::string_view mode = attributes.get_string("round_mode", "up");
-  if (mode == "down") options.rounding = E8m0Rounding::kDown;
-  if (mode == "nearest") options.rounding = E8m0Rounding::kNearest;
-  return options;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
