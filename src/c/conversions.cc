@@ -254,8 +254,8 @@ std::string Functions::convert(ElementType from, ElementType to, const kernels::
       text.close();
     });
   }
-  // Narrower integers take the low bits of int32, uint32 those of int64.
-  const std::string whole = convert(from, to == ElementType::kUint32 ? ElementType::kInt64 : ElementType::kInt32);
+  // Narrower signed integers take the low bits of int32, unsigned ones those of int64.
+  const std::string whole = convert(from, is_signed_integer(to) ? ElementType::kInt32 : ElementType::kInt64);
   return get(name, [&](Text& text, const std::string& full) {
     text.open("static inline {} {}({} x)", t, full, f);
     text.line("return ({}){}(x);", t, whole);
