@@ -327,6 +327,39 @@ std::string scatter_function(Functions& f, ElementType type) {
   });
 }
 
+// f(from, channels, length, alone, factors, width, sums, differences): the sums and differences of mirrored rows of
+// each channel. Rows have `width` numbers; `alone`: the first row has no partner. Null: all factors are 1, or no filter
+// wants the list.
+std::string fold_function(Functions& f, ElementType type) {
+  const std::string_view t = stored(type);
+  return f.get(fmt::format("fold_{}", suffix(type)), [&](Text& text, const std::string& name) {
+    text.open(
+        "static void {0}(const {1} *restrict from, ptrdiff_t channels, ptrdiff_t length, ptrdiff_t alone, "
+        "const {1} *factors, ptrdiff_t width, {1} *restrict sums, {1} *restrict differences)",
+        name, t);
+    text.line("const ptrdiff_t pairs = (length - alone) / 2, folded = length - pairs;");
+    text.open("for (ptrdiff_t c = 0; c < channels; ++c, from += length * width)");
+    text.open("for (ptrdiff_t i = 0; i < folded; ++i)");
+    text.line("const int is_pair = i >= alone && i < alone + pairs;");
+    text.line("const {} *const low = from + i * width;", t);
+    text.line("const {} *const high = from + (length - 1 - (i - alone)) * width;", t);
+    text.line("const {} a = factors != NULL && is_pair ? factors[i - alone] : 1;", t);
+    text.line("const {} b = factors != NULL && is_pair ? factors[pairs + i - alone] : 1;", t);
+    for (const auto& [list, sign] : {std::pair("sums", "+"), std::pair("differences", "-")}) {
+      text.open("for (ptrdiff_t l = 0; {} != NULL && l < width; ++l)", list);
+      text.line("const {} x = a * low[l], y = is_pair ? b * high[l] : 0;", t);
+      text.line("{}[i * width + l] = is_pair ? x {} y : low[l];", list, sign);
+      text.close();
+    }
+    text.close();
+    text.line("if (factors != NULL) factors += 2 * pairs;");
+    text.line("if (sums != NULL) sums += folded * width;");
+    text.line("if (differences != NULL) differences += folded * width;");
+    text.close();
+    text.close();
+  });
+}
+
 class Conv {
  public:
   Conv(const Call& call, const ConvShape& given, kernels::Clamp clamp)
@@ -348,7 +381,9 @@ class Conv {
     if (s_.batch * s_.out_channels * out_plane_ == 0) return;
     text_.open("");
     read_operands();
-    if (s_.transposed && order_ == kOutputs) {
+    if (bank_) {
+      by_folds();
+    } else if (s_.transposed && order_ == kOutputs) {
       by_outputs();
     } else if (is_depthwise()) {
       s_.x_nhwc ? depthwise_last() : depthwise();
@@ -376,8 +411,8 @@ class Conv {
     const Tensor* weights = call_.constant(kW);
     if (weights && !plan.cuts && !s_.x_nhwc && !s_.y_nhwc && kernels::may_fold(plan.shape)) {
       if (kernels::pays(kernels::fold_weights(type, plan.shape, wide(*weights).data()), plan.shape)) {
-        why = "its filters are folded by their symmetry";
-        return false;
+        bank_ = bank_of(*weights);
+        return true;
       }
     }
     if (order_ == kColumns && s_.axes > 2) why = "its order of sums is that of two axes";
@@ -686,6 +721,86 @@ class Conv {
     close_groups();
   }
 
+  kernels::Bank bank_of(const Tensor& weights) const {
+    const std::vector<std::byte> elements = wide(weights);
+    const int64_t taps = product_of(s_.kernel, s_.axes);
+    if (type_ == ElementType::kDouble) {
+      return kernels::fold_filters(reinterpret_cast<const double*>(elements.data()), s_.out_channels, s_.in_channels,
+                                   taps);
+    }
+    return kernels::fold_filters(reinterpret_cast<const float*>(elements.data()), s_.out_channels, s_.in_channels,
+                                 taps);
+  }
+  std::string numbers(const char* name, std::span<const double> list) {
+    if (type_ == ElementType::kDouble) return w_.table(name, type_, list.data(), list.size());
+    const std::vector<float> narrow(list.begin(), list.end());
+    return w_.table(name, type_, narrow.data(), narrow.size());
+  }
+
+  // Filters that fold (kernels/fold.h): patches are split into sums and differences, and each list of these is
+  // multiplied with its filters.
+  void by_folds() {
+    const kernels::Fold& fold = bank_->fold;
+    axes_table(false);
+    const int64_t lanes = 2 * f_.lanes(type_), width = std::min(2 * lanes, (out_plane_ + lanes - 1) / lanes * lanes);
+    std::vector<std::string> lists;
+    for (int i = 0; i < fold.list_count; ++i) {
+      lists.push_back(w_.variable("list"));
+      text_.line("{} *const {} = {};", t(), lists.back(),
+                 scratch(fold.lists[static_cast<size_t>(i)].length * fold.channels * width));
+    }
+    const std::string sums = w_.variable("sums");
+    text_.line("{} *const {} = {};", t(), sums, scratch(s_.out_channels * width));
+    // Columns that no position fills
+    text_.line("memset({}, 0, {});", lists[0],
+               static_cast<size_t>(s_.in_channels * kept_taps_ * width) * byte_width(type_));
+    open_groups();
+    text_.open("for (ptrdiff_t first = 0; first < {}; first += {})", out_plane_, width);
+    text_.line("const ptrdiff_t count = {0} - first < {1} ? {0} - first : {1};", out_plane_, width);
+    text_.line("{}({}, {}, {}, 1, {}, {}, {}, 1, {}, first, count, {}, {});", patches_function(f_, type_, false),
+               plus(x_, x_at()), channels_, in_plane_, axes_, std::max(s_.axes, 1), kept_taps_, kept_taps_, width,
+               lists[0]);
+    const std::string factors = bank_->factors.empty() ? "" : numbers("factors", bank_->factors);
+    for (int i = 0; i < fold.split_count; ++i) {
+      const kernels::Fold::Split& split = fold.splits[static_cast<size_t>(i)];
+      const auto list = [&](int32_t n) { return n < 0 ? std::string("NULL") : lists[static_cast<size_t>(n)]; };
+      text_.line("{}({}, {}, {}, {}, {}, {}, {}, {});", fold_function(f_, type_), list(split.from), fold.channels,
+                 fold.lists[static_cast<size_t>(split.from)].length, split.first_alone ? 1 : 0,
+                 split.factors < 0 ? "NULL" : fmt::format("{} + {}", factors, split.factors), width, list(split.sums),
+                 list(split.differences));
+    }
+    for (int i = 0; i < fold.list_count; ++i) multiply_list(i, lists[static_cast<size_t>(i)], width, sums);
+    const std::string order = w_.table("order", ElementType::kInt32, bank_->order.data(), bank_->order.size());
+    text_.open("for (ptrdiff_t f = 0; f < {}; ++f)", s_.out_channels);
+    text_.line("const ptrdiff_t k = {}[f];", order);
+    const std::string plane = fmt::format("{}k * {} + first", y_at().empty() ? "" : y_at() + " + ", out_plane_);
+    text_.line("{}({} + f * {}, 1, {}, count, {}, {}, {}, {}, {}, {}, 1);", finish_function(f_, type_), sums, width,
+               width, or_null(bias_, "k"), or_null(addend_, plane), low(), high(), plus(y_, plane), out_plane_);
+    text_.close();
+    text_.close();
+    close_groups();
+  }
+  // The products of list `i` with its filters, in the rows of these.
+  void multiply_list(int i, const std::string& list, int64_t width, const std::string& sums) {
+    const kernels::Fold::List& of = bank_->fold.lists[static_cast<size_t>(i)];
+    if (of.filters == 0) return;
+    const int64_t k = static_cast<int64_t>(of.length) * bank_->fold.channels;
+    std::vector<double> filters;
+    for (int f = 0; f < of.filters; ++f) {
+      const std::vector<double>& filter = bank_->weights[static_cast<size_t>(of.first_filter + f)];
+      filters.insert(filters.end(), filter.begin(), filter.end());
+    }
+    const std::string table = numbers("folded", filters), to = fmt::format("{} + {}", sums, of.first_filter * width);
+    if (of.filters <= kernels::kGemmDotColumns) {
+      text_.line("for (ptrdiff_t i = 0; i < {}; ++i)", of.filters * width);
+      text_.line("  ({})[i] = {}({} + i / {} * {}, 1, {} + i % {}, {}, {});", to, dot_function(f_, type_), table, width,
+                 k, list, width, width, k);
+    } else {
+      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_), table, k, list, width, to,
+                 width, of.filters, width, k);
+    }
+  }
+
   // Transposed: the sum over the channels of each tap is added to the result.
   void by_outputs() {
     // [taps, channels] for each filter
@@ -727,6 +842,7 @@ class Conv {
   kernels::Clamp clamp_;
   Order order_ = kWeights;
   kernels::Spatial first_tap_{}, kept_{};
+  std::optional<kernels::Bank> bank_;   // the filters, if they are folded
   int64_t filters_ = 1, channels_ = 1;  // of a group
   int64_t in_plane_ = 1, out_plane_ = 1, kept_taps_ = 1;
   std::string x_, bias_, addend_, y_, axes_;
