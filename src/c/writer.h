@@ -144,6 +144,7 @@ std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> quant_operators();
+std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();

@@ -315,6 +315,28 @@ def drawn_transform_filters(random):
     return one_node("Conv", {"x": x}, ["y"], {"w": weights, **bias}, strides=[int(random.choice([1, 16]))], pads=pads)
 
 
+def drawn_random_numbers(random):
+    op = str(random.choice(["RandomUniform", "RandomUniformLike", "Bernoulli", "Dropout"]))
+    shape, seed = [small(random), 37], float(random.choice([0, 1.5, -3]))
+    dtype = random.choice(FLOATS)
+    dtypes = {np.float32: 1, np.float16: 10, np.float64: 11}
+    low, high = float(random.choice([0, -2, 1])), float(random.choice([1, 3, 1.5]))
+    if op == "RandomUniform":
+        model, _ = one_node(op, {}, ["y"], seed=seed, low=low, high=high, dtype=dtypes[dtype], shape=shape)
+        return model, {}
+    x = random.random(shape).astype(dtype)
+    if op == "RandomUniformLike":
+        return one_node(op, {"x": x}, ["y"], seed=seed, low=low, high=high)
+    if op == "Bernoulli":
+        return one_node(op, {"x": x}, ["y"], seed=seed, dtype=int(random.choice([1, 6, 9, 10])))
+    ratio = {"r": np.array(random.choice([0, 0.25, 0.75]), np.float32)}
+    inputs = {"x": x}
+    (inputs if random.integers(2) else ratio)["t"] = np.array(bool(random.integers(2)))
+    if "t" in inputs:
+        inputs = {"x": x, "r": ratio.pop("r"), "t": inputs["t"]}
+    return one_node(op, inputs, ["y", "m"], ratio, seed=int(seed))
+
+
 DRAWN = [
     drawn_log_sum_exp,
     drawn_nothing,
@@ -337,6 +359,7 @@ DRAWN = [
     drawn_ngrams,
     drawn_optimizer,
     drawn_transform_filters,
+    drawn_random_numbers,
 ]
 
 

@@ -348,20 +348,6 @@ void write_copy(const Call& call, std::string&) {
   write_bytes(call, static_cast<size_t>(std::max(call.node.op->alias_input, 0)));
 }
 
-void write_dropout(const Call& call, std::string& why) {
-  const Tensor* training = call.constant(2);
-  if (call.has_input(2) && !(training && !*training->data<bool>())) {
-    why = "it draws random numbers";
-    return;
-  }
-  if (call.has_output(0)) write_bytes(call, 0);
-  if (call.has_output(1)) {
-    const Dims dims = call.result_dims(1);
-    call.writer.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = 1;", product(dims, 0, dims.size()),
-                            call.out(1));
-  }
-}
-
 constexpr OperatorRow kRows[] = {
     {"GatherElements", "", write_gather_elements},
     {"ScatterElements", "", write_scatter_elements},
@@ -375,7 +361,6 @@ constexpr OperatorRow kRows[] = {
     {"Cast", "", write_cast},
     {"CastLike", "", write_cast},
     {"Clip", "", write_clip},
-    {"Dropout", "", write_dropout},
     {"BitCast", "", write_copy},
 };
 

@@ -12,8 +12,49 @@
 #include "op/refused_element.h"
 #include "ops/costs.h"
 #include "ops/random/source.h"
+#include "ops/random/uniform.h"
 
 namespace treadle::random {
+
+namespace {
+
+// Bits of a significand. A uniform number keeps so many bits, so that rounding does not turn it into 1.
+int significant_bits(ElementType type) {
+  if (type == ElementType::kDouble) return 53;
+  if (type == ElementType::kFloat) return 24;
+  return type == ElementType::kFloat16 ? 11 : 8;
+}
+
+// The largest number of a float type that is below `high`.
+double largest_below(double high, ElementType type) {
+  uint64_t bits = 0;
+  double x = 0;
+  kernels::cast(ElementType::kDouble, type, &high, &bits, 1);
+  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
+  if (x < high) return x;
+  const uint64_t sign = uint64_t{1} << (byte_width(type) * 8 - 1);
+  if ((bits & ~sign) == 0) {
+    bits = sign | 1;
+  } else {
+    bits = bits & sign ? bits + 1 : bits - 1;
+  }
+  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
+  return x;
+}
+
+}  // namespace
+
+UniformRange uniform_range(const ir::Attributes& attributes, ElementType type) {
+  const double low = attributes.get_float("low", 0), high = attributes.get_float("high", 1);
+  const int bits = significant_bits(type);
+  const double step = std::ldexp(high - low, -bits), below = largest_below(high, type);
+  const double most = low <= below && below < high ? below : std::numeric_limits<double>::infinity();
+  // Subnormal steps, and ranges beyond that of float, need double.
+  constexpr auto kFloatMost = static_cast<double>(std::numeric_limits<float>::max());
+  const bool is_double = type == ElementType::kDouble || std::abs(high - low) > kFloatMost ||
+                         (step != 0 && !std::isnormal(static_cast<float>(step)));
+  return {is_double, bits, low, step, most};
+}
 
 namespace {
 
@@ -55,13 +96,6 @@ Status infer_like(InferContext& ctx) {
   return {};
 }
 
-// Bits of a significand. A uniform number keeps so many bits, so that rounding does not turn it into 1.
-int significant_bits(ElementType type) {
-  if (type == ElementType::kDouble) return 53;
-  if (type == ElementType::kFloat) return 24;
-  return type == ElementType::kFloat16 ? 11 : 8;
-}
-
 // ---- Uniform and normal numbers
 
 // Results are of type T, or converted from T.
@@ -99,23 +133,6 @@ uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operand
   return 0;
 }
 
-// The largest number of a float type that is below `high`.
-double largest_below(double high, ElementType type) {
-  uint64_t bits = 0;
-  double x = 0;
-  kernels::cast(ElementType::kDouble, type, &high, &bits, 1);
-  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
-  if (x < high) return x;
-  const uint64_t sign = uint64_t{1} << (byte_width(type) * 8 - 1);
-  if ((bits & ~sign) == 0) {
-    bits = sign | 1;
-  } else {
-    bits = bits & sign ? bits + 1 : bits - 1;
-  }
-  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
-  return x;
-}
-
 // `bits`: of a uniform number; 0: normal distribution.
 template <class T>
 Status prepare_rows(PrepareContext& ctx, const kernels::RandomRows<T>& rows, const kernels::RandomScale<T>& scale,
@@ -137,19 +154,11 @@ Status prepare_rows(PrepareContext& ctx, const kernels::RandomRows<T>& rows, con
 }
 
 Status prepare_uniform(PrepareContext& ctx) {
-  const ElementType type = ctx.outputs[0].type;
-  const double low = ctx.attributes().get_float("low", 0), high = ctx.attributes().get_float("high", 1);
-  const int bits = significant_bits(type);
-  const double step = std::ldexp(high - low, -bits), below = largest_below(high, type);
-  const double most = low <= below && below < high ? below : std::numeric_limits<double>::infinity();
+  const UniformRange range = uniform_range(ctx.attributes(), ctx.outputs[0].type);
   const kernels::RandomKernels& kernels = kernels::random_kernels();
-  // Subnormal steps, and ranges beyond that of float, need double.
-  constexpr auto kFloatMost = static_cast<double>(std::numeric_limits<float>::max());
-  const auto narrow = static_cast<float>(step);
-  if (type == ElementType::kDouble || std::abs(high - low) > kFloatMost || (step != 0 && !std::isnormal(narrow))) {
-    return prepare_rows<double>(ctx, kernels.f64, {low, step, most}, bits);
-  }
-  return prepare_rows<float>(ctx, kernels.f32, {static_cast<float>(low), narrow, static_cast<float>(most)}, bits);
+  if (range.is_double) return prepare_rows<double>(ctx, kernels.f64, {range.low, range.step, range.most}, range.bits);
+  const auto narrow = [](double x) { return static_cast<float>(x); };
+  return prepare_rows<float>(ctx, kernels.f32, {narrow(range.low), narrow(range.step), narrow(range.most)}, range.bits);
 }
 
 Status prepare_normal(PrepareContext& ctx) {
