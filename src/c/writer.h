@@ -137,6 +137,8 @@ std::span<const OperatorRow> feature_operators();
 std::span<const OperatorRow> generate_operators();
 std::span<const OperatorRow> grid_operators();
 std::span<const OperatorRow> image_operators();
+std::span<const OperatorRow> label_operators();
+std::span<const OperatorRow> linear_model_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matrix_operators();
 std::span<const OperatorRow> ngram_operators();
@@ -150,6 +152,7 @@ std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();
 std::span<const OperatorRow> training_operators();
+std::span<const OperatorRow> tree_operators();
 // What the combination `how` ("none", "add", "mul", "min", "max": ops/tensor/combine.h) makes of an element and
 // another.
 std::string combined(Writer& writer, std::string_view how, ElementType type, const std::string& old,

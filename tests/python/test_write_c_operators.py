@@ -315,6 +315,126 @@ def drawn_transform_filters(random):
     return one_node("Conv", {"x": x}, ["y"], {"w": weights, **bias}, strides=[int(random.choice([1, 16]))], pads=pads)
 
 
+def drawn_linear_model(random):
+    features, rows = small(random), small(random, 5)
+    x = numbers(random, [small(random, 9), features], random.choice([np.float32, np.float64, np.int32, np.int64]))
+    post = str(random.choice(["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]))
+    coefficients = [float(c) / 9 for c in random.standard_normal(rows * features)]
+    attributes = {"coefficients": coefficients, "post_transform": post}
+    if random.integers(2):
+        attributes["intercepts"] = [float(i) / 9 for i in random.standard_normal(rows)]
+    if random.integers(2):
+        return one_node("LinearRegressor", {"x": x}, ["y"], domain="ai.onnx.ml", targets=rows, **attributes)
+    labels = [int(i) for i in random.integers(-9, 9, 2 if rows == 1 else rows)]
+    attributes.setdefault("intercepts", [0.0] * rows)
+    return one_node(
+        "LinearClassifier", {"x": x}, ["y", "z"], domain="ai.onnx.ml", classlabels_ints=labels, **attributes
+    )
+
+
+def drawn_support_vectors(random):
+    features, classes = small(random), int(random.integers(2, 5))
+    x = numbers(random, [small(random, 9), features], random.choice([np.float32, np.float64, np.int32]))
+    kernel = str(random.choice(["LINEAR", "POLY", "RBF", "SIGMOID"]))
+    attributes = {
+        "kernel_type": kernel,
+        "kernel_params": [0.25, 0.5, 3.0],
+        "post_transform": str(random.choice(["NONE", "SOFTMAX", "LOGISTIC"])),
+    }
+
+    def floats(count):
+        return [float(v) for v in random.standard_normal(count)]
+
+    if random.integers(2):
+        supports = int(random.integers(4))
+        attributes |= {"n_supports": supports, "one_class": int(random.integers(2)), "rho": floats(1)}
+        attributes |= {"coefficients": floats(supports or features), "support_vectors": floats(supports * features)}
+        return one_node("SVMRegressor", {"x": x}, ["y"], domain="ai.onnx.ml", **attributes)
+    per_class = [small(random, 3) for _ in range(classes)]
+    supports, pairs = sum(per_class), classes * (classes - 1) // 2
+    attributes |= {"coefficients": floats((classes - 1) * supports), "support_vectors": floats(supports * features)}
+    attributes |= {
+        "vectors_per_class": per_class,
+        "rho": floats(pairs),
+        "classlabels_ints": list(range(5, 5 + classes)),
+    }
+    if random.integers(2):
+        attributes |= {"prob_a": floats(pairs), "prob_b": floats(pairs)}
+    return one_node("SVMClassifier", {"x": x}, ["y", "z"], domain="ai.onnx.ml", **attributes)
+
+
+def drawn_trees(random):
+    """Trees of random shape, whose leaves have weights for some targets."""
+    features, targets = small(random), small(random, 3)
+    columns = {name: [] for name in ["treeids", "nodeids", "featureids", "values", "truenodeids", "falsenodeids"]}
+    modes, missing, weights = [], [], {"treeids": [], "nodeids": [], "ids": [], "weights": []}
+    kinds = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+    def node(tree, depth, number):
+        """Adds a node and those below it; returns the number behind them."""
+        leaf = depth == 0 or random.random() < 0.2
+        at = len(modes)
+        modes.append("LEAF" if leaf else str(random.choice(kinds)))
+        missing.append(int(random.integers(2)))
+        for name, value in zip(columns, [tree, number, int(random.integers(features)), 0.0, 0, 0], strict=True):
+            columns[name].append(value)
+        columns["values"][at] = float(random.choice([-2, -1, 0, 0.5, 1, 2]))
+        if leaf:
+            for target in range(targets):
+                if random.random() < 0.7:
+                    for name, value in zip(weights, [tree, number, target, random.standard_normal()], strict=True):
+                        weights[name].append(float(value) if name == "weights" else value)
+            return number + 1
+        columns["truenodeids"][at] = number + 1
+        middle = node(tree, depth - 1, number + 1)
+        columns["falsenodeids"][at] = middle
+        return node(tree, depth - 1, middle)
+
+    for tree in range(small(random)):
+        node(tree, int(random.integers(0, 5)), 0)
+    x = random.choice([-2, -1, 0, 0.5, 1, 2, 3, 0.1], [small(random, 20), features])
+    x = x.astype(random.choice([np.float32, np.float64, np.int32]))
+    if x.dtype.kind == "f":
+        x[random.random(x.shape) < 0.1] = np.nan
+    classifies = bool(random.integers(2)) and targets > 1
+    prefix = "class" if classifies else "target"
+    attributes = {f"nodes_{name}": value for name, value in columns.items()}
+    attributes |= {f"{prefix}_{name}": value for name, value in weights.items()}
+    attributes |= {"nodes_modes": modes, "nodes_missing_value_tracks_true": missing}
+    attributes["post_transform"] = str(random.choice(["NONE", "SOFTMAX", "LOGISTIC"]))
+    if random.integers(2):
+        attributes["base_values"] = [float(v) for v in random.standard_normal(targets)]
+    attributes = {name: value for name, value in attributes.items() if value != []}
+    if classifies:
+        attributes["classlabels_int64s"] = list(range(3, 3 + targets))
+        return one_node("TreeEnsembleClassifier", {"x": x}, ["y", "z"], domain="ai.onnx.ml", ml=3, **attributes)
+    attributes |= {"n_targets": targets, "aggregate_function": str(random.choice(["SUM", "AVERAGE", "MIN", "MAX"]))}
+    return one_node("TreeEnsembleRegressor", {"x": x}, ["y"], domain="ai.onnx.ml", ml=3, **attributes)
+
+
+def drawn_labels(random):
+    keys = random.choice([-1.5, -1, -0.0, 0, 2, 3, 7, 8], small(random, 6))
+    x = random.choice([-1.5, -1, -0.0, 0, 2, 3, 7, 8, 9], [small(random), small(random)])
+    if random.integers(3) == 0:
+        attributes = {"cats_int64s": [int(k) for k in keys], "zeros": 1}
+        x = x.astype(random.choice([np.float32, np.float64, np.int32, np.int64]))
+        return one_node("OneHotEncoder", {"x": x}, ["y"], domain="ai.onnx.ml", **attributes)
+    if random.integers(3) == 0:
+        inputs = {"x": x.astype(np.float64), "w": numbers(random, [x.shape[0], small(random)], np.float64)}
+        dims = [small(random), small(random)]
+        return one_node("FeatureVectorizer", inputs, ["y"], domain="ai.onnx.ml", inputdimensions=dims)
+    dtype = random.choice([np.float32, np.float64, np.int64, np.int32, np.int16])
+    if dtype in (np.float32, np.float64):
+        keys[-1] = x[0, 0] = np.nan
+    values = numbers(random, [len(keys) + 1], random.choice([np.float32, np.float64, np.int64, np.int32, np.int16]))
+    attributes = {
+        "keys_tensor": numpy_helper.from_array(keys.astype(dtype)),
+        "values_tensor": numpy_helper.from_array(values[1:]),
+        "default_tensor": numpy_helper.from_array(values[:1]),
+    }
+    return one_node("LabelEncoder", {"x": x.astype(dtype)}, ["y"], domain="ai.onnx.ml", ml=4, **attributes)
+
+
 def drawn_random_numbers(random):
     op = str(random.choice(["RandomUniform", "RandomUniformLike", "Bernoulli", "Dropout"]))
     shape, seed = [small(random), 37], float(random.choice([0, 1.5, -3]))
@@ -359,6 +479,10 @@ DRAWN = [
     drawn_ngrams,
     drawn_optimizer,
     drawn_transform_filters,
+    drawn_linear_model,
+    drawn_support_vectors,
+    drawn_trees,
+    drawn_labels,
     drawn_random_numbers,
 ]
 

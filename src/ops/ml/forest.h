@@ -51,6 +51,12 @@ class Forest {
 
   size_t targets() const { return targets_; }
   std::span<const Weight> weights() const { return weights_; }
+  // Leaf i has weights [first_weight()[i], first_weight()[i + 1]).
+  std::span<const uint32_t> first_weight() const { return first_weight_; }
+  std::span<const kernels::Tree> trees() const { return trees_; }
+  // The nodes of all trees, for features of type T.
+  template <class T>
+  const std::vector<kernels::TreeNode<T>>& nodes() const;
   // The least number of features per row.
   int64_t features() const { return features_; }
 
@@ -61,8 +67,6 @@ class Forest {
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
 
  private:
-  template <class T>
-  const std::vector<kernels::TreeNode<T>>& nodes() const;
   void add(const uint32_t* leaves, size_t count, double* scores, size_t stride) const;
   void add_extremes(const uint32_t* leaves, size_t count, double* scores, size_t stride) const;
   void store_weights(std::vector<uint32_t> first_weight, std::vector<Weight> weights);
@@ -84,5 +88,10 @@ class Forest {
   std::vector<Weight> weights_;
   std::vector<double> table_;  // [leaf][target], if every leaf has each target once
 };
+
+template <>
+const std::vector<kernels::TreeNode<double>>& Forest::nodes() const;
+template <>
+const std::vector<kernels::TreeNode<float>>& Forest::nodes() const;
 
 }  // namespace treadle::ml

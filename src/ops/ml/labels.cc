@@ -9,20 +9,9 @@
 #include "op/pieces.h"
 #include "op/refused_element.h"
 #include "ops/costs.h"
-#include "ops/ml/dictionary.h"
+#include "ops/ml/mappings.h"
 
 namespace treadle::ml {
-
-namespace {
-
-// Maps keys to values, element by element. An unknown key becomes the last value.
-struct Mapping {
-  Dictionary keys;
-  Tensor values;
-
-  // False: the work is to stop.
-  bool run(const void* x, void* y, int64_t count) const;
-};
 
 bool Mapping::run(const void* x, void* y, int64_t count) const {
   const int64_t otherwise = values.element_count() - 1;
@@ -43,15 +32,7 @@ bool Mapping::run(const void* x, void* y, int64_t count) const {
   return true;
 }
 
-// The mapping of a node, or both directions of it, of which X's type selects one.
-struct Mappings {
-  std::vector<Mapping> list;
-
-  const Mapping* find(ElementType x) const {
-    const auto found = std::find_if(list.begin(), list.end(), [&](const Mapping& m) { return m.keys.type() == x; });
-    return found == list.end() ? nullptr : &*found;
-  }
-};
+namespace {
 
 void copy_elements(const Tensor& from, Tensor& to) {
   if (is_string(from.type())) {

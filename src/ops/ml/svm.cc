@@ -1,43 +1,14 @@
 // SVMRegressor and SVMClassifier.
 
+#include "ops/ml/svm.h"
+
 #include <cmath>
 
 #include "kernels/dispatch.h"
 #include "op/axis_rules.h"
 #include "ops/costs.h"
-#include "ops/ml/predict.h"
 
 namespace treadle::ml {
-
-namespace {
-
-enum class SvmKernel : uint8_t { kLinear, kPoly, kRbf, kSigmoid };
-
-struct KernelFunction {
-  SvmKernel kind = SvmKernel::kLinear;
-  double gamma = 0, offset = 0, degree = 0;
-
-  // out[v] = k(x, vector v) for `count` vectors, [features][count]. All are computed side by side, so that their sums
-  // stay in neighbouring registers.
-  template <class T>
-  void operator()(const T* x, const double* vectors, size_t features, size_t count, double* out) const {
-    std::fill_n(out, count, 0.0);
-    StopPoll stop;
-    for (size_t j = 0; j < features && !stop.after(costs::kSvmTermNs * static_cast<double>(count));
-         ++j, vectors += count) {
-      const auto xj = static_cast<double>(x[j]);
-      if (kind == SvmKernel::kRbf) {
-        for (size_t v = 0; v < count; ++v) out[v] += (xj - vectors[v]) * (xj - vectors[v]);
-      } else {
-        for (size_t v = 0; v < count; ++v) out[v] += xj * vectors[v];
-      }
-    }
-    apply(out, count);
-  }
-
- private:
-  void apply(double* out, size_t count) const;
-};
 
 void KernelFunction::apply(double* out, size_t count) const {
   using kernels::ElementwiseOp;
@@ -58,6 +29,8 @@ void KernelFunction::apply(double* out, size_t count) const {
       return row(ElementwiseOp::kTanh);
   }
 }
+
+namespace {
 
 Result<KernelFunction> read_kernel(const ir::Attributes& attributes) {
   KernelFunction k;
@@ -87,65 +60,35 @@ std::vector<double> read_doubles(const ir::Attributes& attributes, const char* n
   return {floats.begin(), floats.end()};
 }
 
-// Shared by both: support vectors or, without any, rows of coefficients.
-struct SvmBase {
-  std::vector<double> coefficients, rho;
-  std::vector<double> vectors;  // [features][count]
-  KernelFunction kernel;
-  PostTransform post = PostTransform::kNone;
-  size_t supports = 0, features = 0;
-  size_t count = 0;  // number of vectors
-  size_t raw = 1, columns = 1;
-  int64_t least_features = 0;
+}  // namespace
 
-  double row_ns() const {
-    return static_cast<double>(count) * (costs::kSvmFunctionNs + costs::kSvmTermNs * static_cast<double>(features));
+Status SvmBase::read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
+  coefficients = read_doubles(attributes, "coefficients");
+  rho = read_doubles(attributes, "rho");
+  TREADLE_ASSIGN(kernel, read_kernel(attributes));
+  TREADLE_ASSIGN(post, read_post_transform(attributes));
+  if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty, expected at least one number");
+  if (support_count < 0 || support_count > INT32_MAX) {
+    return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
   }
-  Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
-    coefficients = read_doubles(attributes, "coefficients");
-    rho = read_doubles(attributes, "rho");
-    TREADLE_ASSIGN(kernel, read_kernel(attributes));
-    TREADLE_ASSIGN(post, read_post_transform(attributes));
-    if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty, expected at least one number");
-    if (support_count < 0 || support_count > INT32_MAX) {
-      return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
-    }
-    supports = static_cast<size_t>(support_count);
-    if (!supports) kernel = {};  // a linear machine; the attribute with the kernel's name has no effect
-    const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
-    count = supports ? supports : rows;
-    if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
-      return error(Code::kInvalidModel, "attribute {} has {} numbers, expected a multiple of the {} vectors",
-                   supports ? "support_vectors" : "coefficients", numbers.size(), count);
-    }
-    features = numbers.size() / count;
-    least_features = static_cast<int64_t>(features);
-    vectors.resize(numbers.size());
-    for (size_t v = 0; v < count; ++v) {
-      for (size_t j = 0; j < features; ++j) vectors[j * count + v] = numbers[v * features + j];
-    }
-    return {};
+  supports = static_cast<size_t>(support_count);
+  if (!supports) kernel = {};  // a linear machine; the attribute with the kernel's name has no effect
+  const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
+  count = supports ? supports : rows;
+  if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
+    return error(Code::kInvalidModel, "attribute {} has {} numbers, expected a multiple of the {} vectors",
+                 supports ? "support_vectors" : "coefficients", numbers.size(), count);
   }
-};
+  features = numbers.size() / count;
+  least_features = static_cast<int64_t>(features);
+  vectors.resize(numbers.size());
+  for (size_t v = 0; v < count; ++v) {
+    for (size_t j = 0; j < features; ++j) vectors[j * count + v] = numbers[v * features + j];
+  }
+  return {};
+}
 
-struct SvmRegression : SvmBase {
-  bool one_class = false;
-
-  template <class T>
-  void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
-    StopPoll stop;
-    for (size_t i = 0; i < rows && !stop.after(row_ns()); ++i, x += width, scores += stride) {
-      kernel(x, vectors.data(), features, count, scores);
-      double sum = rho[0];
-      for (size_t v = 0; v < count; ++v) sum += supports ? coefficients[v] * scores[v] : scores[v];
-      scores[0] = one_class ? (sum > 0 ? 1 : -1) : sum;
-    }
-  }
-  size_t finish(double* scores) const {
-    transform(post, {scores, columns});
-    return 0;
-  }
-};
+namespace {
 
 Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
   SvmRegression m;
@@ -160,28 +103,7 @@ Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
   return m;
 }
 
-// One against one: every pair of classes has a decision function over the support vectors of both. The class that wins
-// most pairs is the result. With prob_a and prob_b, scores are probabilities by pairwise coupling.
-struct SvmClassification : SvmBase {
-  Labels labels;
-  std::vector<int64_t> per_class;
-  std::vector<double> prob_a, prob_b;
-  size_t classes = 0;
-
-  size_t pairs() const { return classes * (classes - 1) / 2; }
-  // Decisions of pairs, votes for classes, kernels of vectors, and the working memory of couple().
-  size_t scratch() const { return pairs() + classes + supports + (prob_a.empty() ? 0 : 2 * classes * (classes + 1)); }
-  template <class T>
-  void decide(const T* x, double* scores) const;
-  template <class T>
-  void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
-    StopPoll stop;
-    for (size_t i = 0; i < rows && !stop.after(row_ns()); ++i) decide(x + i * width, scores + i * stride);
-  }
-  size_t finish(double* scores) const;
-  void couple(double* scores) const;
-  Status check() const;
-};
+}  // namespace
 
 Status SvmClassification::check() const {
   if (per_class.size() != classes || classes < 2) {
@@ -200,6 +122,8 @@ Status SvmClassification::check() const {
   }
   return {};
 }
+
+namespace {
 
 Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
   const ir::Attributes& a = node.attributes;
@@ -223,6 +147,8 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
   if (m.supports) TREADLE_TRY(m.check());
   return m;
 }
+
+}  // namespace
 
 // Scores: one decision per pair, then the votes per class. Linear: one score per class.
 template <class T>
@@ -256,6 +182,9 @@ void SvmClassification::decide(const T* x, double* scores) const {
     i_begin = i_end;
   }
 }
+
+template void SvmClassification::decide(const float*, double*) const;
+template void SvmClassification::decide(const double*, double*) const;
 
 // Class probabilities from pairwise ones: Wu, Lin and Weng, "Probability estimates for multi-class classification by
 // pairwise coupling" (2004), second method.
@@ -315,8 +244,6 @@ size_t SvmClassification::finish(double* scores) const {
   transform(post, {scores, columns});
   return winner;
 }
-
-}  // namespace
 
 }  // namespace treadle::ml
 

@@ -3,29 +3,11 @@
 #include <cmath>
 
 #include "op/axis_rules.h"
-#include "ops/ml/forest.h"
-#include "ops/ml/predict.h"
+#include "ops/ml/ensembles.h"
 
 namespace treadle::ml {
 
 namespace {
-
-struct TreeScores {
-  Forest forest;
-  PostTransform post = PostTransform::kNone;
-  size_t raw = 1, columns = 1;
-  int64_t least_features = 0;
-
-  double row_ns() const { return forest.row_ns(); }
-  template <class T>
-  void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
-    forest.evaluate(x, rows, features, scores, stride);
-  }
-  size_t finish(double* scores) const {
-    transform(post, {scores, columns});
-    return 0;
-  }
-};
 
 Status check_length(const char* name, int64_t found, size_t expected) {
   if (found == static_cast<int64_t>(expected)) return {};

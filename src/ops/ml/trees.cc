@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "op/axis_rules.h"
-#include "ops/ml/forest.h"
-#include "ops/ml/predict.h"
+#include "ops/ml/ensembles.h"
 
 namespace treadle::ml {
 
@@ -216,35 +215,19 @@ class ForestReader {
   std::vector<Weight> weights_;
 };
 
-// Shared by both operators.
-struct Trees {
-  Forest forest;
-  PostTransform post = PostTransform::kNone;
-  size_t raw = 1, columns = 1;
-  int64_t least_features = 0;
+}  // namespace
 
-  Status read(const ir::Attributes& attributes, const std::string& prefix, size_t targets) {
-    TREADLE_ASSIGN(const Aggregate aggregate, read_aggregate(attributes));
-    TREADLE_ASSIGN(post, read_post_transform(attributes));
-    TREADLE_ASSIGN(forest, ForestReader(attributes, prefix).read(targets));
-    forest.aggregate = aggregate;
-    raw = columns = targets;
-    least_features = forest.features();
-    return {};
-  }
-  double row_ns() const { return forest.row_ns(); }
-  template <class T>
-  void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
-    forest.evaluate(x, rows, features, scores, stride);
-  }
-};
+Status Trees::read(const ir::Attributes& attributes, const std::string& prefix, size_t targets) {
+  TREADLE_ASSIGN(const Aggregate aggregate, read_aggregate(attributes));
+  TREADLE_ASSIGN(post, read_post_transform(attributes));
+  TREADLE_ASSIGN(forest, ForestReader(attributes, prefix).read(targets));
+  forest.aggregate = aggregate;
+  raw = columns = targets;
+  least_features = forest.features();
+  return {};
+}
 
-struct TreeRegression : Trees {
-  size_t finish(double* scores) const {
-    transform(post, {scores, columns});
-    return 0;
-  }
-};
+namespace {
 
 Result<TreeRegression> read_regression(const ir::NodeInfo& node) {
   const int64_t targets = node.attributes.get_int("n_targets", 1);
@@ -256,20 +239,6 @@ Result<TreeRegression> read_regression(const ir::NodeInfo& node) {
   TREADLE_TRY(m.forest.check_base());
   return m;
 }
-
-// If the leaves of two classes name the first only, their sum is the score of the second. Without a transform it is a
-// probability if no weight is negative.
-struct TreeClassification : Trees {
-  Labels labels;
-  bool one_score = false, probability = true;
-
-  size_t finish(double* scores) const {
-    if (one_score) spread_score(post == PostTransform::kNone ? probability : is_of_probabilities(post), scores);
-    const size_t label = largest({scores, columns});
-    transform(post, {scores, columns});
-    return label;
-  }
-};
 
 Result<TreeClassification> read_classification(const ir::NodeInfo& node) {
   TreeClassification m;
