@@ -38,6 +38,7 @@ BIN = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin"))
 LIB = ROOT / "build" / "lib"
 OWN_TESTS = {
     "audio-plugin.md": "../packages/test_ladspa_page.py",
+    "browser.md": "../services/serving/check_noise.py",
     "cluster.md": "../services/test_cluster_page.py",
     "diagnostics.md": "test_diagnostics_page.py",
     "extending.md": "../tools/test_tutorial.py",

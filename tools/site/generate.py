@@ -68,7 +68,7 @@ def copy_pages(out: pathlib.Path) -> None:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         text += table_of_contents(pages.keys() - {"index.md"}) if name == "index.md" else ""
         (out / name).write_text(text, encoding="utf-8")
-    for picture in (ROOT / "docs").rglob("*.png"):
+    for picture in (*(ROOT / "docs").rglob("*.png"), *(ROOT / "docs").rglob("*.webp")):
         place = out / picture.relative_to(ROOT / "docs")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, place)

@@ -21,7 +21,7 @@ SEARCHED: dict[str, dict[str, str]] = {
         "Which operators and which opsets does it have?": "opset, supported operators, unsupported operator, coverage",
         "Why is treadle not on PyPI?": "pypi, pip, pip install",
         "Which platforms: Windows, macOS, ARM, Raspberry Pi?": (
-            "raspberry pi, raspberry, arm, arm64, aarch64, windows, macos, mac, android, ios, browser, wasm, platforms"
+            "raspberry pi, raspberry, arm, arm64, aarch64, windows, macos, mac, android, ios, platforms"
         ),
         "Does treadle need LLVM or a compiler?": "llvm, compiler, dependencies",
         "How much memory does treadle use?": "memory, memory usage, ram, memory leak, too much memory",
@@ -65,6 +65,7 @@ SEARCHED: dict[str, dict[str, str]] = {
     },
     "howto/which-models-profit.md": {"": "which models, which models profit, is my model faster, speedup, when to use"},
     "gallery.md": {"": "examples, example, demo, samples"},
+    "tutorials/browser.md": {"": "browser, browsers, wasm, webassembly, javascript, web page, web audio"},
     "tutorials/wrong-number.md": {
         "": "wrong number, wrong numbers, wrong output, wrong tokens, wrong weight, compare two models, mismatch",
     },

@@ -250,7 +250,7 @@ function report() {
   if (!load?.recent.length) return;
   const { took } = load;
   element("took").textContent = `${took.toFixed(took < 10 ? 1 : 0)} of ${load.each.toFixed(0)} ms`;
-  element("load").textContent = `${Math.ceil((100 * took) / load.each)} %`;
+  element("load").textContent = `${Math.max(1, Math.round((100 * took) / load.each))} %`;
   element("late").textContent = String(load.late);
   element("gaps").textContent = String(player.context.playbackStats?.underrunEvents ?? "not counted");
   const device = player.context.outputLatency || player.context.baseLatency || 0;

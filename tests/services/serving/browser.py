@@ -128,9 +128,13 @@ class Page:
         raise AssertionError(f"the keyboard does not lead to '{element}'")
 
     def screenshot(self, path):
-        """A small PNG of the visible page."""
+        """A small picture of the visible page: WebP, or PNG of few colours."""
         whole = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
-        PIL.Image.open(io.BytesIO(whole)).convert("RGB").quantize(32).save(path, optimize=True)
+        picture = PIL.Image.open(io.BytesIO(whole)).convert("RGB")
+        if path.suffix == ".webp":
+            picture.save(path, quality=80)
+        else:
+            picture.quantize(32).save(path, optimize=True)
 
     def close(self):
         with contextlib.suppress(OSError):

@@ -1,10 +1,14 @@
-"""The page of examples/browser in a headless Chromium: a compiled model on the audio thread gives the engine's samples."""
+"""The page of examples/browser in a headless Chromium: a compiled model on the audio thread gives the engine's samples.
+
+And its tutorial, by its words alone: each block runs as it stands there, and prints what the page shows.
+"""
 
 import contextlib
 import functools
 import http.server
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -171,8 +175,6 @@ def test_the_example(model, gain, built, chromium):
         label = "document.querySelectorAll('canvas')[{}].getAttribute('aria-label')"
         assert page.run(label.format(0)) == "Spectrogram before: 8 seconds of sound"
         assert page.complaints == []
-        if path_of_picture := os.environ.get("TREADLE_SCREENSHOT"):  # docs/tutorials/browser.png is made so
-            page.screenshot(pathlib.Path(path_of_picture))
 
 
 def test_a_microphone(built, chromium):
@@ -274,3 +276,41 @@ def test_what_it_refuses(tmp_path):
         "expected states of floats and one spectrum, such as [1,257,1,2], found x: tensor(float)[1, 257]"
         in refused.stderr
     )
+
+
+def is_as_shown(printed, shown):
+    return re.fullmatch(".*".join(map(re.escape, shown.strip().split("..."))), printed.strip(), re.DOTALL) is not None
+
+
+def test_the_tutorial(chromium, tmp_path):
+    path = ":".join([str(pathlib.Path(sys.executable).parent), str(ROOT / "build" / "bin"), os.environ["PATH"]])
+    env = {**os.environ, "CHECKOUT": str(ROOT), "PATH": path, "TREADLE_JIT_CACHE": "off"}
+    (tmp_path / "gtcrn").symlink_to(gtcrn().parents[2])
+    text = (ROOT / "docs" / "tutorials" / "browser.md").read_text(encoding="utf-8")
+    printed, kinds = "", set()
+    for kind, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        kinds.add(kind)
+        if name := re.match(r"// (\S+)\n", block):
+            (tmp_path / name[1]).write_text(block, encoding="utf-8")
+        elif kind in ("c", "js"):
+            assert block in (EXAMPLE / {"c": "denoise.c", "js": "page/worklet.js"}[kind]).read_text(encoding="utf-8")
+        elif kind == "sh":
+            command = ["bash", "-ec", block]
+            done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+            printed = done.stdout
+        elif kind == "output":
+            assert is_as_shown(printed, block), f"the page shows\n{block}\nbut it printed\n{printed}"
+    assert kinds == {"text", "sh", "output", "c", "js"}
+    with opened(chromium, tmp_path / "page") as page:
+        assert page.run("document.querySelector('header p').textContent").startswith(
+            "GTCRN (licence), compiled by treadle"
+        )
+        assert page.run("fetch('licence.txt').then((reply) => reply.text())").startswith("MIT License")
+        page.call("Emulation.setDeviceMetricsOverride", width=1100, height=850, deviceScaleFactor=1, mobile=True)
+        begin(page, "example")
+        page.wait("hops.length > 490")
+        if picture := os.environ.get("TREADLE_SCREENSHOT"):  # docs/tutorials/browser.webp is made so
+            page.screenshot(pathlib.Path(picture))
+        page.wait(f"{STATE} === 'done'")
+        assert page.complaints == []
