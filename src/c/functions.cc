@@ -57,6 +57,15 @@ std::string_view bits_type(ElementType type) {
   return type == ElementType::kDouble ? "uint64_t" : "uint32_t";
 }
 
+// The preprocessor's condition that the processor takes roots of this type.
+std::string has_square_roots(ElementType type) {
+  const bool is_double = type == ElementType::kDouble;
+  return fmt::format(
+      "defined(__SSE2__) || defined(__aarch64__) || defined(__wasm__) || (__riscv_flen >= {}) || \\\n    "
+      "(defined(__ARM_FP) && (__ARM_FP & {}))",
+      is_double ? 64 : 32, is_double ? 8 : 4);
+}
+
 }  // namespace
 
 std::string Functions::bits_of(ElementType type) {
@@ -83,7 +92,7 @@ std::string Functions::multiply_add(ElementType type) {
   const bool is_double = type == ElementType::kDouble;
   return get(fmt::format("fma_{}", suffix(type)), [&](Text& text, const std::string& name) {
     text.line("/* a * b + c, rounded once where the processor has an instruction for that. */");
-    text.line("#if defined(__FMA__) || defined(__aarch64__) || defined(__riscv_flen) || \\");
+    text.line("#if defined(__FMA__) || defined(__aarch64__) || (__riscv_flen >= {}) || \\", is_double ? 64 : 32);
     text.line("    (defined(__ARM_FEATURE_FMA) && (__ARM_FP & {}))", is_double ? 8 : 4);
     text.line("#define {}(a, b, c) {}(a, b, c)", name, is_double ? "__builtin_fma" : "__builtin_fmaf");
     text.line("#else");
@@ -138,12 +147,30 @@ std::string Functions::sqrt(ElementType type) {
   const std::string bits = bits_of(type), value = of_bits(type);
   return get(fmt::format("sqrt_{}", suffix(type)), [&](Text& text, const std::string& name) {
     const std::string_view t = stored(type);
-    text.line("#if defined(__SSE2__) || defined(__aarch64__) || defined(__riscv_flen) || defined(__wasm__) || \\");
-    text.line("    (defined(__ARM_FP) && (__ARM_FP & {}))", is_double ? 8 : 4);
+    text.line("/* By the processor's instruction. GCC's function calls the C library's for the sake of errno. */");
+    text.line("#if defined(__GNUC__) && ({})", has_square_roots(type));
     text.line("#if defined(__clang__) && __has_builtin(__builtin_elementwise_sqrt)");
     text.line("#define {}(x) __builtin_elementwise_sqrt(x)", name);
-    text.line("#else");
+    text.line("#elif defined(__NO_MATH_ERRNO__) || defined(__wasm__)");
     text.line("#define {}(x) {}(x)", name, is_double ? "__builtin_sqrt" : "__builtin_sqrtf");
+    text.line("#else");
+    text.open("static inline {} {}({} x)", t, name, t);
+    text.line("#if defined(__SSE2__)");
+    text.line("typedef {} vector __attribute__((vector_size(16)));", t);
+    text.line("return __builtin_ia32_{}((vector){{x}})[0];", is_double ? "sqrtsd" : "sqrtss");
+    text.line("#else");
+    text.line("{} root;", t);
+    text.line("#if defined(__aarch64__)");
+    text.line("__asm__(\"fsqrt %{0}0, %{0}1\" : \"=w\"(root) : \"w\"(x));", is_double ? "d" : "s");
+    text.line("#elif defined(__riscv)");
+    text.line("__asm__(\"fsqrt.{} %0, %1\" : \"=f\"(root) : \"f\"(x));", is_double ? "d" : "s");
+    text.line("#else");
+    text.line("__asm__({} : \"={}\"(root) : \"{}\"(x));", is_double ? "\"vsqrt.f64 %P0, %P1\"" : "\"vsqrt.f32 %0, %1\"",
+              is_double ? "w" : "t", is_double ? "w" : "t");
+    text.line("#endif");
+    text.line("return root;");
+    text.line("#endif");
+    text.close();
     text.line("#endif");
     text.line("#else");
     // Bit by bit, with one bit more than the result has, and a last one for what is left.

@@ -114,7 +114,7 @@ class Row {
   }
   template <class Fn>
   void each(Position& i, size_t step, const Fn& fn) const {
-    text_.open("for (; {0} + {1} <= n; {0} += {1})", i.expression, step);
+    text_.open("for (; n - {0} >= {1}; {0} += {1})", i.expression, step);
     fn(i);
     text_.close();
   }

@@ -285,6 +285,30 @@ def test_nothing_but_memcpy_is_called(tmp_path):
     assert set(re.findall(r"U (\w+)", listed)) <= {"memcpy", "memset", "memchr"}, x.shape
 
 
+# Roots and multiply-adds are instructions, for which GCC would call the C library as well, for the sake of errno.
+@pytest.mark.parametrize("level", ["-O0", "-Os", "-O3"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_roots_call_no_library(tmp_path, dtype, compiler, level):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    x = np.array([[0, -0.0, 2, 3e-310, 1e-40, -1, np.inf, np.nan, 1.7]], dtype)
+    nodes = [helper.make_node("Sqrt", ["x"], ["root"]), helper.make_node("Exp", ["root"], ["y"])]
+    session = treadle.InferenceSession(model_of(nodes, {"x": x}, ["root", "y"]).SerializeToString())
+    source, header = session._engine.write_c(["prefix=model"], {})
+    (tmp_path / "model.c").write_text(source)
+    (tmp_path / "model.h").write_text(header)
+    flags = ["-std=c11", "-march=haswell", *compiled.WARNINGS]
+    subprocess.run([compiler, level, *flags, "-c", "-fPIC", "model.c"], cwd=tmp_path, check=True)
+    listed = subprocess.run(["nm", "-u", "model.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"U (\w+)", listed)) <= {"memcpy", "memset"}
+    if usable("avx2"):
+        subprocess.run([compiler, "-shared", "model.o", "-o", "model.so"], cwd=tmp_path, check=True)
+        root, _ = compiled.run_compiled(tmp_path / "model.so", header, "model", {"x": x}, [x, x])
+        with np.errstate(invalid="ignore"):
+            assert not compiled.difference(root, np.sqrt(x))
+
+
 def test_an_index_out_of_range_is_an_error(tmp_path):
     data = np.arange(12, dtype=np.float32).reshape(4, 3)
     index = np.array([1, 3], np.int64)

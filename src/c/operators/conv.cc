@@ -282,7 +282,7 @@ std::string last_planes_function(Functions& f, ElementType type, bool by_columns
     text.line("const ptrdiff_t first = top * w_down + left * channels, to = (r * across.out + q) * channels;");
     for (int i = 0; i < 2; ++i) {
       const int lanes = i == 0 ? wide : 1;
-      text.open("for (; c + {0} <= channels; c += {0})", lanes);
+      text.open("for (; channels - c >= {0}; c += {0})", lanes);
       text.line(
           "{}(x + from + c, w + first + c, bias == NULL ? NULL : bias + c, addend == NULL ? NULL : addend + to + c, "
           "low, high, y + to + c, channels, bottom - top, right - left, x_down, x_across, w_down);",
