@@ -44,7 +44,8 @@ def command_bench(options) -> int:
 
 ALL = """also longer random runs and published packages that call onnxruntime; every instruction set; debug (C++ tests,
 tool); the address and undefined-behaviour sanitizers (C++ tests, tool, Python package); the thread sanitizer (C++ tests,
-tool); g++ 12 as a compile check; the steps of docs/extending.md. Some two hours on two cores"""
+tool); g++ 12 as a compile check; the steps of docs/extending.md; models as C on other
+platforms, by cross compilers and emulators. Some two hours on two cores"""
 
 
 def parse_arguments():

@@ -91,6 +91,11 @@ def streamed(options) -> Tally:
     return suite("streamed", ["--all"]) if not options.match else Tally()
 
 
+def platforms(options) -> Tally:
+    """Models as C on other processors and systems, by cross compilers and emulators; what is not there is skipped."""
+    return suite("platforms", ["--all"]) if not options.match else Tally()
+
+
 def tutorial(options) -> Tally:
     """Every step of docs/extending.md in a copy of the checkout, which is built anew, mostly from the compiler's cache."""
     return python_tests(options, ["tests/tools/tutorial.py"], what="tutorial", jobs=1)
@@ -298,4 +303,5 @@ CONFIGURATIONS = {
     "gcc": functools.partial(compile_check, "gcc"),
     "same-plans": same_plans,
     "tutorial": tutorial,
+    "platforms": platforms,
 }
