@@ -148,6 +148,7 @@ std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> quant_operators();
 std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> resample_operators();
+std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();
 std::span<const OperatorRow> tensor_operators();

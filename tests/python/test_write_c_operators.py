@@ -75,6 +75,35 @@ def drawn_power(random):
     return one_node("Pow", {"x": base, "e": exponent}, ["y"])
 
 
+def drawn_sequences(random):
+    """Recurrences over sequences of different lengths."""
+    op, hidden, batch, steps = str(random.choice(["LSTM", "GRU", "RNN"])), small(random, 9), small(random, 3), 7
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    dtype = random.choice([np.float32, np.float64])
+    directions = small(random, 2)
+    inputs = {"x": numbers(random, [steps, batch, 3], dtype) / 3}
+    weights = {
+        "W": numbers(random, [directions, gates * hidden, 3], dtype) / 6,
+        "R": numbers(random, [directions, gates * hidden, hidden], dtype) / 6,
+        "B": numbers(random, [directions, 2 * gates * hidden], dtype),
+    }
+    lengths = {"n": random.integers(1, steps + 1, batch).astype(np.int32)}
+    model, feeds = one_node(
+        op,
+        {**inputs, **weights, **lengths},
+        ["y", "h"],
+        hidden_size=hidden,
+        direction="bidirectional" if directions == 2 else "forward",
+    )
+    if random.integers(2):  # weights that are known
+        kept = [i for i in model.graph.input if i.name not in weights]
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
+        model.graph.initializer.extend(numpy_helper.from_array(w, name) for name, w in weights.items())
+        feeds = {**inputs, **lengths}
+    return model, feeds
+
+
 def drawn_lrn(random):
     x = numbers(random, [2, small(random, 9), 3, small(random)], random.choice(FLOATS))
     beta = float(random.choice([0.75, 1, 0.5, 2, -0.5]))
@@ -462,6 +491,7 @@ DRAWN = [
     drawn_nothing,
     drawn_lp_pool,
     drawn_power,
+    drawn_sequences,
     drawn_lrn,
     drawn_triangle,
     drawn_one_hot,

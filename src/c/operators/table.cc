@@ -12,8 +12,8 @@ OperatorFn operator_writer(const ir::Node& node) {
         image_operators(),       label_operators(),     linear_model_operators(), loss_operators(),
         matrix_operators(),      ngram_operators(),     norm_operators(),         pool_operators(),
         power_operators(),       quant_operators(),     random_operators(),       resample_operators(),
-        signal_operators(),      softmax_operators(),   tensor_operators(),       training_operators(),
-        tree_operators()}) {
+        sequence_operators(),    signal_operators(),    softmax_operators(),      tensor_operators(),
+        training_operators(),    tree_operators()}) {
     for (const OperatorRow& row : family) {
       if (row.name == node.op->name && row.domain == node.op->domain) return row.write;
     }
