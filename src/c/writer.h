@@ -129,6 +129,7 @@ struct OperatorRow {
 };
 // By family; each is in the file of its name in operators/.
 std::span<const OperatorRow> attention_operators();
+std::span<const OperatorRow> broadcast_operators();
 std::span<const OperatorRow> byte_conv_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
@@ -144,7 +145,6 @@ std::span<const OperatorRow> matrix_operators();
 std::span<const OperatorRow> ngram_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
-std::span<const OperatorRow> power_operators();
 std::span<const OperatorRow> quant_operators();
 std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> resample_operators();

@@ -75,6 +75,17 @@ def drawn_power(random):
     return one_node("Pow", {"x": base, "e": exponent}, ["y"])
 
 
+def drawn_many(random):
+    op = str(random.choice(["Sum", "Mean", "Max", "Min"]))
+    shape = [small(random), small(random), 4]
+    dtype = random.choice(FLOATS)
+    inputs = {
+        f"x{i}": numbers(random, [int(random.choice([1, d])) for d in shape[int(random.integers(2)) :]], dtype)
+        for i in range(int(random.integers(1, 5)))
+    }
+    return one_node(op, inputs, ["y"])
+
+
 def drawn_sequences(random):
     """Recurrences over sequences of different lengths."""
     op, hidden, batch, steps = str(random.choice(["LSTM", "GRU", "RNN"])), small(random, 9), small(random, 3), 7
@@ -491,6 +502,7 @@ DRAWN = [
     drawn_nothing,
     drawn_lp_pool,
     drawn_power,
+    drawn_many,
     drawn_sequences,
     drawn_lrn,
     drawn_triangle,
