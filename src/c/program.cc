@@ -200,6 +200,18 @@ void Writer::write_instruction(uint32_t pc) {
   }
 }
 
+namespace {
+
+// Whether no result has an element.
+bool makes_nothing(const ir::Node& node) {
+  const auto is_empty = [](const ir::Value* v) {
+    return !v || (v->type.is_concrete() && known_element_count(v->type.shape) == 0);
+  };
+  return !node.outputs.empty() && std::ranges::all_of(node.outputs, is_empty);
+}
+
+}  // namespace
+
 void Writer::write_kernel(uint32_t pc) {
   const plan::KernelCall& call = *plan::kernel_of(p_, pc);
   for (const uint32_t s : call.operands) {
@@ -219,6 +231,8 @@ void Writer::write_kernel(uint32_t pc) {
     write_other(*other, why);
   } else if (const OperatorFn write = operator_writer(*p_.node_of[pc]); write && call.group.empty()) {
     write({*this, *p_.node_of[pc], call}, why);
+  } else if (call.group.empty() && makes_nothing(*p_.node_of[pc])) {
+    // No element to write
   } else {
     why = "its code is not written in C yet";
   }

@@ -86,6 +86,15 @@ def drawn_many(random):
     return one_node(op, inputs, ["y"])
 
 
+def drawn_empty_parts(random):
+    sizes_of = np.array([0, 3, 0], np.int64)
+    x = numbers(random, [2, 3, small(random)], random.choice(FLOATS))
+    if random.integers(2):
+        return one_node("Split", {"x": x}, ["a", "b", "c"], {"s": sizes_of}, axis=1)
+    bounds = {"b": np.array([5], np.int64), "e": np.array([9], np.int64), "a": np.array([1], np.int64)}
+    return one_node("Slice", {"x": x}, ["y"], bounds)
+
+
 def drawn_sequences(random):
     """Recurrences over sequences of different lengths."""
     op, hidden, batch, steps = str(random.choice(["LSTM", "GRU", "RNN"])), small(random, 9), small(random, 3), 7
@@ -503,6 +512,7 @@ DRAWN = [
     drawn_lp_pool,
     drawn_power,
     drawn_many,
+    drawn_empty_parts,
     drawn_sequences,
     drawn_lrn,
     drawn_triangle,
