@@ -147,6 +147,7 @@ std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> quant_operators();
 std::span<const OperatorRow> random_operators();
+std::span<const OperatorRow> region_operators();
 std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> signal_operators();

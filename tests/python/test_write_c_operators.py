@@ -224,6 +224,32 @@ def drawn_roi_align(random):
     )
 
 
+def drawn_regions(random):
+    count, out = small(random), [small(random), small(random)]
+    if random.integers(2):
+        dtype = random.choice(FLOATS)
+        x = numbers(random, [2, 3, small(random, 9), small(random, 9)], dtype)
+        rois = random.uniform(-3, 12, [count, 5]).astype(dtype)
+        rois[:, 0] = random.integers(0, 2, count)
+        return one_node("MaxRoiPool", {"x": x, "r": rois}, ["y"], pooled_shape=out, spatial_scale=0.75)
+    dtype = random.choice([np.float32, np.float16])
+    x = numbers(random, [2, 3, small(random, 9), small(random, 9)], dtype)
+    inputs = {
+        "x": x,
+        "r": random.uniform(-0.2, 1.2, [count, 4]).astype(dtype),
+        "b": random.integers(0, 2, count).astype(np.int32),
+    }
+    return one_node(
+        "CropAndResize",
+        inputs,
+        ["y"],
+        {"s": np.array(out, np.int32)},
+        domain="com.microsoft",
+        mode=str(random.choice(["nearest", "bilinear"])),
+        extrapolation_value=1.5,
+    )
+
+
 def drawn_columns(random):
     """Col2Im, whose windows leave the image on some sides."""
     rank = int(random.integers(1, 4))
@@ -523,6 +549,7 @@ DRAWN = [
     drawn_affine_grid,
     drawn_grid_sample,
     drawn_roi_align,
+    drawn_regions,
     drawn_columns,
     drawn_unpool,
     drawn_deform_conv,
