@@ -76,8 +76,8 @@ def sizes_and_states(session: treadle.InferenceSession, header: str, rate: int) 
 """
 
 
-def compile_model(model: pathlib.Path, out: pathlib.Path, rate: int | None) -> None:
-    """The model and denoise.c as WebAssembly, which has no fused multiply-add."""
+def compile_model(model: pathlib.Path, glue: pathlib.Path, out: pathlib.Path, rate: int | None) -> None:
+    """The model and the C around it as WebAssembly, which has no fused multiply-add."""
     session = treadle.InferenceSession(model)
     rate = rate or int(session.get_modelmeta().custom_metadata_map.get("sample_rate", 16000))
     source, header = session.write_c("model", fma=False)
@@ -87,7 +87,7 @@ def compile_model(model: pathlib.Path, out: pathlib.Path, rate: int | None) -> N
         (folder / "model.h").write_text(header, encoding="utf-8")
         (folder / "states.h").write_text(sizes_and_states(session, header, rate), encoding="utf-8")
         include = ["-I", folder, "-I", HERE / "freestanding"]
-        command = [*CLANG, *WARNINGS, *include, HERE / "denoise.c", folder / "model.c", *LINK, "-o", out]
+        command = [*CLANG, *WARNINGS, *include, glue, folder / "model.c", *LINK, "-o", out]
         subprocess.run(list(map(str, command)), check=True)
 
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--licence", type=pathlib.Path, help="the model's licence, which the page then names")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    compile_model(arguments.model, arguments.folder / "denoise.wasm", arguments.rate)
+    compile_model(arguments.model, HERE / "denoise.c", arguments.folder / "denoise.wasm", arguments.rate)
     write_example(arguments.folder / "example.wav")
     for file in (HERE / "page").iterdir():
         shutil.copy(file, arguments.folder)

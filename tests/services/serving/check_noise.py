@@ -3,6 +3,7 @@
 And its tutorial, by its words alone: each block runs as it stands there, and prints what the page shows.
 """
 
+import base64
 import contextlib
 import functools
 import http.server
@@ -35,6 +36,30 @@ RECORD = """window.hops = [];
 const Own = AudioWorkletNode;
 window.AudioWorkletNode = class extends Own { constructor(...all) { super(...all);
   this.port.addEventListener("message", ({ data }) => window.hops.push(data)); } };"""
+
+# Runs the model alone, which keeps its states.
+STEPS = """#include "model.h"
+#include "states.h"
+#define ROOM(before, after, elements) static float before[elements], after[elements];
+#define READ(before, after, elements) .before = before,
+#define WRITE(before, after, elements) .after = after,
+#define KEEP(before, after, elements) __builtin_memcpy(before, after, sizeof before);
+STATES(ROOM)
+static float given[2 * BINS], result[2 * BINS];
+static _Alignas(64) unsigned char scratch[MODEL_SCRATCH_BYTES];
+__attribute__((export_name("place"))) float* place(void) { return given; }
+__attribute__((export_name("step"))) const float* step(void) {
+  const model_inputs inputs = {.SPECTRUM = given, STATES(READ)};
+  const model_outputs outputs = {.CLEAN = result, STATES(WRITE)};
+  if (model_run(&inputs, &outputs, scratch)) return 0;
+  STATES(KEEP)
+  return result;
+}
+"""
+BY_BASELINE = """import sys, numpy, treadle
+spectra = numpy.load(sys.argv[2])
+stream = treadle.InferenceSession(sys.argv[1]).stream()
+numpy.save(sys.argv[3], numpy.stack([stream.push(spectrum) for spectrum in spectra]))"""
 
 pytestmark = [
     pytest.mark.skipif(not browser.CHROMIUM, reason="chromium is not installed"),
@@ -175,6 +200,32 @@ def test_the_example(model, gain, built, chromium):
         label = "document.querySelectorAll('canvas')[{}].getAttribute('aria-label')"
         assert page.run(label.format(0)) == "Spectrogram before: 8 seconds of sound"
         assert page.complaints == []
+
+
+@pytest.mark.parametrize("model", ["suppress", "gtcrn"])
+def test_the_model_has_the_engines_bits(model, built, chromium, tmp_path, monkeypatch):
+    """Those of its kernels without fused multiply-add, over many steps."""
+    path = SUPPRESS if model == "suppress" else gtcrn()
+    monkeypatch.syspath_prepend(EXAMPLE)
+    import build as builder
+
+    (tmp_path / "steps.c").write_text(STEPS)
+    builder.compile_model(path, tmp_path / "steps.c", tmp_path / "steps.wasm", None)
+    spectra = np.random.default_rng(1).normal(0, 1, (100, 1, 257, 1, 2)).astype(np.float32)
+    np.save(tmp_path / "spectra.npy", spectra)
+    command = [sys.executable, "-c", BY_BASELINE, path, tmp_path / "spectra.npy", tmp_path / "expected.npy"]
+    subprocess.run(list(map(str, command)), env={**os.environ, "TREADLE_ISA": "baseline"}, check=True)
+    module, rows = (tmp_path / "steps.wasm").read_bytes(), spectra.reshape(100, -1).view(np.uint32)
+    with opened(chromium, built(SUPPRESS)) as page:
+        found = page.run(f"""(async () => {{
+          const bytes = Uint8Array.from(atob("{base64.b64encode(module).decode()}"), (c) => c.charCodeAt(0));
+          const {{ exports }} = (await WebAssembly.instantiate(bytes, {{}})).instance;
+          const view = (at) => new Uint32Array(exports.memory.buffer, at, {rows.shape[1]});
+          return {rows.tolist()}.map((row) => {{ view(exports.place()).set(row); return [...view(exports.step())]; }});
+        }})()""")
+    assert np.array_equal(
+        np.array(found, np.uint32), np.load(tmp_path / "expected.npy").reshape(100, -1).view(np.uint32)
+    )
 
 
 def test_a_microphone(built, chromium):
