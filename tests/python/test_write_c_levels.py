@@ -152,6 +152,35 @@ def drawn_weights(random):
     return model_of(nodes, {"x": x}, ["y"], constants), {"x": x}
 
 
+def drawn_blocks(random):
+    """Products with weights of few bits, in blocks with scales and zero points."""
+    k, n, m = (
+        int(random.choice([16, 33, 70, 128])),
+        int(random.choice([1, 3, 8, 17, 33])),
+        int(random.choice([1, 2, 3, 7])),
+    )
+    block, bits = int(random.choice([16, 32, 64])), int(random.choice([2, 4, 8]))
+    blocks = -(-k // block)
+    dtype = random.choice([np.float32, np.float16])
+    constants = {
+        "weights": random.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
+        "scales": (random.random(n * blocks) / 9).astype(dtype),
+        "bias": random.standard_normal(n).astype(dtype),
+    }
+    zeros = str(random.choice(["", "packed", "floats"]))
+    if zeros == "packed":
+        constants["zeros"] = random.integers(0, 256, n * -(-blocks * bits // 8)).astype(np.uint8)
+    if zeros == "floats":
+        constants["zeros"] = (random.random(n * blocks) * 4).astype(dtype)
+    x = random.standard_normal((2, m, k)).astype(dtype)
+    given = ["x", "weights", "scales", "zeros" if zeros else "", "", "bias" if random.integers(2) else ""]
+    node = helper.make_node("MatMulNBits", given, ["y"], domain="com.microsoft", K=k, N=n, bits=bits, block_size=block)
+    model = model_of([], {"x": x}, ["y"], constants, opset=25)
+    model.graph.node.append(node)
+    model.graph.output[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return newest(model), {"x": x}
+
+
 def drawn_lstm(random):
     """An LSTM with weights of 8 bits, whose steps are quantised as they come."""
     hidden, steps, directions = int(random.choice([1, 5, 16])), int(random.choice([1, 7])), int(random.integers(1, 3))
@@ -180,7 +209,7 @@ def drawn_lstm(random):
     return newest(model), {"x": x}
 
 
-DRAWN = {drawn_levels: 12, drawn_range: 4, drawn_narrow: 16, drawn_weights: 5, drawn_lstm: 4}
+DRAWN = {drawn_levels: 12, drawn_range: 4, drawn_narrow: 16, drawn_weights: 5, drawn_blocks: 10, drawn_lstm: 4}
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

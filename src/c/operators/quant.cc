@@ -1,5 +1,5 @@
 // Levels of floats and floats of levels (ops/quant/linear.cc, dynamic.cc), and products of floats with constant weights
-// that stay bytes (dequantized_product.cc, ops/rnn/quantized_gemm.cc).
+// that stay bytes or fewer bits (dequantized_product.cc, matmul_nbits.cc, ops/rnn/quantized_gemm.cc).
 
 #include <algorithm>
 #include <cstring>
@@ -394,6 +394,138 @@ void write_dynamic_quantize_gemm(const Call& call, std::string&) {
   text.close();
 }
 
+// Weights of 2, 4 or 8 bits in blocks (kernels/block_weights.h), as a model has them: the first one in the lowest bits.
+struct Blocks {
+  int64_t k, n, size;
+  int bits;
+  ElementType type;   // of rows and scales
+  ElementType zeros;  // kUint8: packed like weights; kUndefined: none
+
+  int64_t count() const { return (k + size - 1) / size; }
+  int64_t bytes() const { return size * bits / 8; }
+  int64_t zero_bytes() const { return (count() * bits + 7) / 8; }
+};
+
+bool has_zeros(const Blocks& w) {
+  return w.zeros != ElementType::kUndefined;
+}
+
+// f(a, a_sums, b, scale, zero, y): a row of `a`, as floats and with zeros behind it, times all columns. The sum of a
+// block is one chain, and the sum over blocks is another.
+std::string block_row_function(Functions& f, const Blocks& w) {
+  const std::string scale_type(stored(w.type)), zero_type(stored(has_zeros(w) ? w.zeros : w.type));
+  const std::string fused = f.fuses() ? f.multiply_add(kF32) : "";
+  const std::string shape = fmt::format("{}_{}_{}_{}_{}_{}", w.k, w.n, w.size, w.bits, suffix(w.type),
+                                        has_zeros(w) ? suffix(w.zeros) : "none");
+  const int mask = (1 << w.bits) - 1, middle = 1 << (w.bits - 1), per_byte = 8 / w.bits;
+  const std::string arguments = fmt::format(
+      "const float *restrict a, const float *restrict a_sums, const uint8_t *restrict b, const {} *restrict scale, "
+      "const {} *restrict zero, float *restrict y",
+      scale_type, zero_type);
+  const auto add = [&](Text& text, const std::string& sum, const std::string& x, const std::string& with) {
+    if (!fused.empty()) return text.line("{0} = {1}({2}, {3}, {0});", sum, fused, x, with);
+    text.open("");
+    text.line("const float xy = {} * {};", x, with);
+    text.line("{0} = {0} + xy;", sum);
+    text.close();
+  };
+  const auto columns = [&](int count) {
+    return f.get(fmt::format("columns_{}_of_{}", count, shape), [&](Text& text, const std::string& name) {
+      text.open("static inline void {}({})", name, arguments);
+      text.line("float total[{0}] = {{0}};", count);
+      text.open("for (ptrdiff_t q = 0; q < {}; ++q)", w.count());
+      text.line("float sum[{0}] = {{0}};", count);
+      text.open("for (ptrdiff_t p = 0; p < {}; ++p)", w.bytes());
+      text.open("for (int s = 0; s < {}; ++s)", per_byte);
+      text.line("const float x = a[q * {} + p * {} + s];", w.size, per_byte);
+      text.open("for (int l = 0; l < {}; ++l)", count);
+      text.line("const int level = ((b[l * {} + q * {} + p] >> (s * {})) & {}) - {};", w.count() * w.bytes(), w.bytes(),
+                w.bits, mask, middle);
+      add(text, "sum[l]", "x", "(float)level");
+      text.close();
+      text.close();
+      text.close();
+      text.open("for (int l = 0; l < {}; ++l)", count);
+      if (w.zeros == ElementType::kUint8) {
+        text.line("const int level = ((zero[l * {} + q / {}] >> (q % {} * {})) & {}) - {};", w.zero_bytes(), per_byte,
+                  per_byte, w.bits, mask, middle);
+        add(text, "sum[l]", "-(float)level", "a_sums[q]");
+      } else if (has_zeros(w)) {
+        text.line("const float level = {} - {}.0f;",
+                  f.converted(w.zeros, kF32, fmt::format("zero[l * {} + q]", w.count())), middle);
+        add(text, "sum[l]", "-level", "a_sums[q]");
+      }
+      add(text, "total[l]", f.converted(w.type, kF32, fmt::format("scale[l * {} + q]", w.count())), "sum[l]");
+      text.close();
+      text.close();
+      text.line("for (int l = 0; l < {}; ++l) y[l] = total[l];", count);
+      if (!has_zeros(w)) text.line("(void)zero, (void)a_sums;");
+      text.close();
+    });
+  };
+  constexpr int kWide = 8;
+  const std::string wide = columns(kWide), narrow = columns(1);
+  return f.get(fmt::format("row_of_{}", shape), [&](Text& text, const std::string& name) {
+    text.open("static void {}({})", name, arguments);
+    text.line("ptrdiff_t j = 0;");
+    const int64_t zeros = w.zeros == ElementType::kUint8 ? w.zero_bytes() : w.count();
+    for (const int count : {kWide, 1}) {
+      text.open("for (; {0} - j >= {1}; j += {1})", w.n, count);
+      text.line("{}(a, a_sums, b + j * {}, scale + j * {}, {}, y + j);", count == 1 ? narrow : wide,
+                w.count() * w.bytes(), w.count(), has_zeros(w) ? fmt::format("zero + j * {}", zeros) : "zero");
+      text.close();
+    }
+    text.close();
+  });
+}
+
+// BlockMatMul: rows of A [..., K] times weights [N, blocks, bytes of a block].
+void write_block_matmul(const Call& call, std::string&) {
+  enum Input : size_t { kA, kB, kScales, kZeros, kGroups, kBias };
+  Writer& w = call.writer;
+  Text& text = w.text();
+  const auto& attributes = call.node.attributes;
+  const Blocks blocks{attributes.get_int("K"),
+                      attributes.get_int("N"),
+                      attributes.get_int("block_size"),
+                      static_cast<int>(attributes.get_int("bits")),
+                      call.type(kA),
+                      call.has_input(kZeros) ? call.type(kZeros) : ElementType::kUndefined};
+  const int64_t k = blocks.k, n = blocks.n, padded = blocks.count() * blocks.size;
+  const Dims a = call.dims(kA);
+  const int64_t rows = product(a, 0, a.size() - 1);
+  if (rows == 0) return;
+  const auto floats = [&](int64_t count) {
+    return fmt::format("((float *)(void *){})", w.scratch(static_cast<size_t>(count) * sizeof(float)));
+  };
+  const bool is_float = blocks.type == kF32;
+  const std::string row = floats(padded), sums = floats(blocks.count()), result = is_float ? "" : floats(n);
+  text.open("for (ptrdiff_t i = 0; i < {}; ++i)", rows);
+  text.line("float *const row = {}, *const sums = {};", row, sums);
+  text.line("for (ptrdiff_t p = 0; p < {}; ++p) row[p] = {};", k,
+            w.converted(blocks.type, kF32, fmt::format("{}[i * {} + p]", call.in(kA), k)));
+  if (padded > k) text.line("for (ptrdiff_t p = {}; p < {}; ++p) row[p] = 0;", k, padded);
+  if (has_zeros(blocks)) {
+    text.open("for (ptrdiff_t q = 0; q < {}; ++q)", blocks.count());
+    text.line("float total = 0;");
+    text.line("for (ptrdiff_t p = 0; p < {0}; ++p) total += row[q * {0} + p];", blocks.size);
+    text.line("sums[q] = total;");
+    text.close();
+  }
+  text.line("float *const to = {};", is_float ? fmt::format("{} + i * {}", call.out(), n) : result);
+  const Beside zero = beside(call, kZeros, has_zeros(blocks) ? blocks.zeros : blocks.type);
+  text.line("{}(row, sums, {}, {}, {}, to);", block_row_function(w.functions(), blocks), call.in(kB), call.in(kScales),
+            zero.pointer);
+  const bool has_bias = call.has_input(kBias);
+  if (has_bias || !is_float) {
+    std::string value = "to[j]";
+    if (has_bias) value += " + " + w.converted(blocks.type, kF32, fmt::format("{}[j]", call.in(kBias)));
+    const std::string place = is_float ? "to[j]" : fmt::format("{}[i * {} + j]", call.out(), n);
+    text.line("for (ptrdiff_t j = 0; j < {}; ++j) {} = {};", n, place, w.converted(kF32, blocks.type, value));
+  }
+  text.close();
+}
+
 constexpr OperatorRow kRows[] = {
     {"QuantizeLinear", "", write_quantize},
     {"DequantizeLinear", "", write_dequantize},
@@ -401,6 +533,7 @@ constexpr OperatorRow kRows[] = {
     {"DynamicQuantizeLinear", "", write_dynamic_quantize},
     {"DequantizedProduct", "treadle", write_dequantized_product},
     {"DynamicQuantizeGemm", "treadle", write_dynamic_quantize_gemm},
+    {"BlockMatMul", "treadle", write_block_matmul},
 };
 
 }  // namespace
