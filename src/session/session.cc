@@ -328,10 +328,14 @@ Result<const session::Planned*> Session::planned(std::span<const Feed> feeds) co
   return plan ? &plan->planned() : nullptr;
 }
 
-std::string Session::breaks_realtime(const session::Planned* plan) const {
+std::string Session::breaks_realtime(const session::Planned* plan, bool bound) const {
   if (options().tier == Tier::kReference) return "the reference interpreter asks for memory at each node";
   if (!plan) return "no plan serves these sizes";
-  return run::breaks_realtime(*plan->program, plan->native.get());
+  std::string why = run::breaks_realtime(*plan->program, plan->native.get());
+  if (why.empty() && !bound && !impl_->loaded.files.is_empty()) {
+    why = "each run asks the system whether a mapped file of weights has changed: set weight_files to copy, or bind";
+  }
+  return why;
 }
 
 Result<session::Planned> Session::plan_model() const {

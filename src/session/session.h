@@ -99,8 +99,9 @@ class Session {
   // The plan for these feeds, or the newest one if there are no feeds (session/plan_cache.h). Null: there is no plan,
   // as nothing has run and the model has inputs. The plan lives as long as the session. Errors: those of planning.
   Result<const session::Planned*> planned(std::span<const Feed> feeds = {}) const;
-  // Why runs of this plan (null: of none) may not keep real time (run/realtime.h); empty if they do.
-  std::string breaks_realtime(const session::Planned* plan) const;
+  // Why runs of this plan (null: of none) may not keep real time (run/realtime.h); empty if they do. `bound`: of runs
+  // by bind(), which do not ask the system about mapped files of weights.
+  std::string breaks_realtime(const session::Planned* plan, bool bound = false) const;
   // A plan for the input types that the model declares, for inspection, with native code of all loops.
   Result<session::Planned> plan_model() const;
   // A plan for writers of code (session/plain_program.h).

@@ -73,8 +73,9 @@ class Push {
   const Tensor& samples(size_t timed) const { return samples_[timed]->tensor(); }
   // A state as the first run takes it.
   const AnyValue& first_state(size_t i) const;
-  // Why pushes like the last one that ran may not keep real time; empty if they do, or if no push has run.
-  std::string breaks_realtime() const;  // realtime.cc
+  // Why pushes like the last one that ran may not keep real time; empty if they do, or if no push has run. `bound`: of
+  // steps.
+  std::string breaks_realtime(bool bound) const;  // realtime.cc
   // Samples that the caller gave to the last push that ran; -1: none has.
   int64_t samples_pushed() const { return samples_pushed_; }
   // The bound push of the stream; null: nothing is bound.

@@ -86,8 +86,8 @@ class Stream {
   // Inputs that are given with each push are assumed to be zeros.
   Status warm(std::span<const int64_t> sizes = {}) const;
   // Why pushes of so many samples (0: one hop) may not keep real time (push_into, after the first ones of this size):
-  // the session, or the first node that asks for memory, takes a lock or makes a system call. Empty: they do. Plans
-  // pushes of this size, as warm() does, and compiles nothing.
+  // the session, or the first node that asks for memory, takes a lock or makes a system call. Empty: they do. Of
+  // steps if the stream is bound. Plans pushes of this size, as warm() does, and compiles nothing.
   Result<std::string> breaks_realtime(int64_t samples) const;
 
   const std::vector<std::string>& output_names() const;

@@ -3,8 +3,10 @@
 import threading
 
 import numpy as np
+import onnx
 import pytest
 import treadle
+from onnx import numpy_helper
 from test_stream_over_time import CASES, convolution_and_gru, loop_case, models, node, stack_of_lstms, value
 
 
@@ -82,3 +84,29 @@ def test_a_second_thread_is_sent_away():
     for thread in threads:
         thread.join()
     assert refused.is_set()
+
+
+def test_mapped_weights_break_real_time(tmp_path):
+    path = tmp_path / "model.onnx"
+    weights = np.full((512, 512), 0.5, np.float32)
+    product = models.model(
+        [node("MatMul", ["x", "w"], ["y"])],
+        [value("x", shape=["T", 512])],
+        [value("y", shape=["T", 512])],
+        initializers=[numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save_model(onnx.load_from_string(product), path, save_as_external_data=True, size_threshold=0)
+    said = {}
+    for files in ("map", "copy"):
+        options = treadle.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.add_session_config_entry("treadle.jit", "off")
+        options.add_session_config_entry("treadle.weight_files", files)
+        stream = treadle.InferenceSession(str(path), options).stream(time={"x": 0}, warm=1)
+        said[files] = stream.breaks_realtime(1)
+        stream.bind(x=np.ones((1, 512), np.float32))
+        assert stream.breaks_realtime(1) is None, files  # steps do not ask
+    assert said["copy"] is None
+    assert said["map"] == (
+        "each run asks the system whether a mapped file of weights has changed: set weight_files to copy, or bind"
+    )
