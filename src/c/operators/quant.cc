@@ -20,13 +20,13 @@ constexpr ElementType kF32 = ElementType::kFloat;
 
 // f(quotient, zero) = saturate(round half to even(quotient) + zero). A NaN becomes the least level.
 std::string level_function(Functions& f, ElementType type) {
-  const std::string round = f.round_even(kF32);
   const quant::LevelRange range = quant::levels_of(type);
   return f.get(fmt::format("level_{}", suffix(type)), [&](Text& text, const std::string& name) {
     text.open("static inline {} {}(float x, int32_t zero)", stored(type), name);
     text.line("const float low = (float)({} - zero), high = (float)({} - zero);", range.low, range.high);
-    text.line("const float held = x >= low ? (x <= high ? x : high) : low;");
-    text.line("return ({})((int32_t){}(held) + zero);", stored(type), round);
+    text.line("const float least = x >= low ? x : low, held = least <= high ? least : high;");
+    text.line("const float shifted = held + 12582912.0f; /* 1.5 * 2^23: rounds half to even */");
+    text.line("return ({})((int32_t)(shifted - 12582912.0f) + zero);", stored(type));
     text.close();
   });
 }
@@ -182,12 +182,25 @@ void write_dynamic_quantize(const Call& call, std::string&) {
 
 // --- products with bytes ---------------------------------------------------------------------------------------------
 
+// A mark in front of a loop that gcc must not write out.
+std::string rolled_mark(Functions& functions) {
+  return functions.get("rolled", [](Text& text, const std::string& name) {
+    text.line("#if defined(__GNUC__) && !defined(__clang__)");
+    text.line("#define {} _Pragma(\"GCC unroll 1\")", name);
+    text.line("#else");
+    text.line("#define {}", name);
+    text.line("#endif");
+  });
+}
+
 // f(a, a_row, b, b_row, scale, scale_step, zero, zero_step, c, c_row, m, n, k): C = A B, where column j of B is
 // (b - zero[j * zero_step]) * scale[j * scale_step]; one chain over k for each element, as product_function(). `zero`
 // may be null.
 std::string weights_product_function(Functions& functions, ElementType weights) {
   const std::string_view t = stored(weights);
   const std::string fused = functions.fuses() ? functions.multiply_add(kF32) : "";
+  // The loop over columns must stay one: gcc makes vectors of it only then.
+  const std::string rolled = rolled_mark(functions);
   const auto tile = [&](int rows, int columns) {
     return functions.get(
         fmt::format("tile_{}x{}_of_{}", rows, columns, suffix(weights)), [&](Text& text, const std::string& name) {
@@ -203,18 +216,18 @@ std::string weights_product_function(Functions& functions, ElementType weights) 
           text.line("for (int r = 0; r < {}; ++r)", rows);
           text.line("  for (int l = 0; l < {}; ++l) s[r][l] = 0;", columns);
           text.open("for (ptrdiff_t p = 0; p < k; ++p)");
-          text.line("float y[{}];", columns);
-          text.line("for (int l = 0; l < {}; ++l) y[l] = (float)(b[p * b_row + l] - base[l]) * factor[l];", columns);
-          text.open("for (int r = 0; r < {}; ++r)", rows);
-          text.line("const float x = a[r * a_row + p];");
+          for (int r = 0; r < rows; ++r) text.line("const float x{} = a[{} * a_row + p];", r, r);
+          text.line("{}", rolled);
           text.open("for (int l = 0; l < {}; ++l)", columns);
-          if (fused.empty()) {
-            text.line("const float xy = x * y[l];");
-            text.line("s[r][l] = s[r][l] + xy;");
-          } else {
-            text.line("s[r][l] = {}(x, y[l], s[r][l]);", fused);
+          text.line("const float y = (float)(b[p * b_row + l] - base[l]) * factor[l];");
+          for (int r = 0; r < rows; ++r) {
+            if (fused.empty()) {
+              text.line("const float xy{0} = x{0} * y;", r);
+              text.line("s[{0}][l] = s[{0}][l] + xy{0};", r);
+            } else {
+              text.line("s[{0}][l] = {1}(x{0}, y, s[{0}][l]);", r, fused);
+            }
           }
-          text.close();
           text.close();
           text.close();
           text.line("for (int r = 0; r < {}; ++r)", rows);
@@ -222,11 +235,17 @@ std::string weights_product_function(Functions& functions, ElementType weights) 
           text.close();
         });
   };
-  const int wide = 2 * functions.lanes(kF32), narrow = functions.lanes(kF32);
-  const int columns[] = {wide, narrow, 1};
-  std::string names[2][3];
-  for (int r = 0; r < 2; ++r) {
-    for (int k = 0; k < 3; ++k) names[r][k] = tile(r == 0 ? 4 : 1, columns[k]);
+  const int lanes = functions.lanes(kF32);
+  struct Tiles {
+    int rows;
+    std::vector<std::pair<int, std::string>> columns;
+  };
+  std::vector<Tiles> tiles;
+  for (const int rows : {4, 1}) {
+    Tiles& of = tiles.emplace_back(Tiles{rows, {}});
+    for (const int columns : {rows == 1 ? 4 * lanes : 2 * lanes, lanes, 1}) {
+      of.columns.emplace_back(columns, tile(rows, columns));
+    }
   }
   return functions.get(fmt::format("product_of_{}", suffix(weights)), [&](Text& text, const std::string& name) {
     text.open(
@@ -235,18 +254,18 @@ std::string weights_product_function(Functions& functions, ElementType weights) 
         "float *restrict c, ptrdiff_t c_row, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)",
         name, t, t);
     text.line("ptrdiff_t i = 0;");
-    for (int r = 0; r < 2; ++r) {
-      text.open("for (; m - i >= {0}; i += {0})", r == 0 ? 4 : 1);
+    for (const Tiles& of : tiles) {
+      text.open("for (; m - i >= {0}; i += {0})", of.rows);
       text.line("const float *a_at = a + i * a_row;");
       text.line("float *c_at = c + i * c_row;");
       text.line("ptrdiff_t j = 0;");
-      for (int k = 0; k < 3; ++k) {
-        text.open("for (; n - j >= {0}; j += {0})", columns[k]);
+      for (const auto& [columns, called] : of.columns) {
+        text.open("for (; n - j >= {0}; j += {0})", columns);
         text.line("const {} *zero_at = zero ? zero + j * zero_step : zero;", t);
         text.line(
             "{}(a_at, a_row, b + j, b_row, scale + j * scale_step, scale_step, zero_at, zero_step, c_at + j, "
             "c_row, k);",
-            names[r][k]);
+            called);
         text.close();
       }
       text.close();
@@ -364,7 +383,6 @@ void write_dynamic_quantize_gemm(const Call& call, std::string&) {
   if (m * n == 0) return;
   const ElementType type = call.type(kB);
   const std::string level = level_function(w.functions(), ElementType::kUint8), x = call.in(kA), y = call.out();
-  const std::string round = w.functions().round_even(kF32);
   const std::string levels = w.scratch(static_cast<size_t>(m * k));
   const std::string sums =
       fmt::format("((uint32_t *)(void *){})", w.scratch(static_cast<size_t>(n) * sizeof(uint32_t)));
@@ -374,7 +392,7 @@ void write_dynamic_quantize_gemm(const Call& call, std::string&) {
   text.line("{}({}, {}, range);", range_function(w.functions()), x, m * k);
   text.line("const float width = (range[1] - range[0]) / 255.0f, scale = width > 0 ? width : 1.0f;");
   text.line("const float start = -range[0] / scale, held = start < 0 ? 0.0f : start > 255 ? 255.0f : start;");
-  text.line("const uint8_t zero = width > 0 ? (uint8_t){}(held) : 0;", round);
+  text.line("const uint8_t zero = width > 0 ? {}(held, 0) : 0;", level);
   text.line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = {}({}[i] / scale, zero);", m * k, levels, level, x);
   text.open("for (ptrdiff_t i = 0; i < {}; ++i)", m);
   text.line("uint32_t *const sums = {};", sums);
