@@ -141,7 +141,8 @@ std::string File::source(std::string_view code) const {
   text.line("#pragma STDC FP_CONTRACT OFF");
   text.line("#pragma clang diagnostic ignored \"-Wpass-failed\" /* not all loops become vectors */");
   text.line("#elif defined(__GNUC__)");
-  text.line("#pragma GCC optimize(\"fp-contract=off\")");
+  // Nobody asks for traps; with them gcc keeps branches in loops that choose between floats.
+  text.line("#pragma GCC optimize(\"fp-contract=off\", \"no-trapping-math\")");
   text.line("#endif");
   text.line("#if defined(__GNUC__)");
   text.line("#define {}_UNUSED __attribute__((unused))", upper_);
