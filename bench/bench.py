@@ -1,6 +1,7 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery] [looking] [realtime] [jitter].
+[stops] [costs] [explain] [passes] [table] [provider] [searches] [engines] [gallery] [looking] [realtime] [jitter]
+[compiled].
 
     loops      nanoseconds per iteration of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -28,6 +29,7 @@
     passes     what each rewrite of graphs changes, gains and costs, over all models at hand
     realtime   nanoseconds of a sample from C, in blocks of 1, 32 and 256, beside onnxruntime, RTNeural and NAM's core
     jitter     the latest of a million pushes, page faults and context switches, beside onnxruntime
+    compiled   models as C by `treadle compile`: bytes, and time beside the engine, onnxruntime and emx-onnx-cgen
     stops      how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
@@ -40,6 +42,7 @@ import pathlib
 
 import record
 from bench_check import bench_check
+from bench_compiled import bench_compiled
 from bench_convolutions import bench_convolutions
 from bench_costs import bench_costs
 from bench_engines import bench_engines
@@ -94,6 +97,7 @@ def main() -> None:
         "gallery": bench_gallery,
         "realtime": bench_realtime,
         "jitter": bench_jitter,
+        "compiled": bench_compiled,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
