@@ -35,7 +35,10 @@ std::string File::table(std::string_view name, ElementType type, const void* ele
   if (count > 0) key.append(static_cast<const char*>(elements), count * width);
   if (const auto known = table_of_.find(key); known != table_of_.end()) return known->second;
   std::string made = names_.add(fmt::format("{}_{}", prefix(), identifier(name)));
-  std::string text = fmt::format("static const {} {}[{}] = {{", stored(type), made, count);
+  // Vectors of long tables lie within lines of a cache.
+  const bool aligned = count * byte_width(type) >= 256;
+  std::string text =
+      fmt::format("static const {}{} {}[{}] = {{", aligned ? "_Alignas(64) " : "", stored(type), made, count);
   size_t column = text.size();
   if (count > 8) text += "\n   ", column = 3;
   for (size_t i = 0; i < count; ++i) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "c/sums.h"
+#include "c/vectors.h"
 #include "c/writer.h"
 
 namespace treadle::c {
@@ -295,69 +296,99 @@ void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&)
   loops.close();
 }
 
-// c[i, j] = sum over p of a[i, p] * b[p, j], one chain for each; rows of b are contiguous.
-std::string product_function(Functions& functions, ElementType type) {
+namespace {
+
+// f(a, a_row, a_col, b, b_row, c, c_row, k): `rows` rows and `across` vectors of a product. Each sum is a variable of
+// its own, so that compilers keep all in registers.
+std::string tile_function(Functions& functions, ElementType type, Width width, int rows, int across) {
+  const Vectors v = vectors(functions, type, width);
+  const std::string add = vector_multiply_add(functions, type, width);
+  const std::string_view kind = width == Width::kFull ? "tile" : width == Width::kBrief ? "brief_tile" : "column";
+  const std::string full = fmt::format("{}_{}x{}_{}", kind, rows, across, suffix(type));
+  return functions.get(full, [&](Text& text, const std::string& name) {
+    text.open(
+        "static inline void {0}(const {1} *restrict a, ptrdiff_t a_row, ptrdiff_t a_col, const {1} *restrict b, "
+        "ptrdiff_t b_row, {1} *restrict c, ptrdiff_t c_row, ptrdiff_t k)",
+        name, stored(type));
+    const auto each = [&](auto&& body) {
+      for (int r = 0; r < rows; ++r) {
+        for (int j = 0; j < across; ++j) body(r, j, fmt::format("s{}{}", r, j));
+      }
+    };
+    const auto lanes = [&](int j) { return j == 0 ? "" : fmt::format(" + {} * {}", j, v.lanes); };
+    if (rows == 1) text.line("(void)a_row, (void)c_row;");
+    each([&](int, int, const std::string& sum) { text.line("{} {} = {{0}};", v.type, sum); });
+    text.open("for (ptrdiff_t p = 0; p < k; ++p)");
+    for (int r = 0; r < rows; ++r) text.line("const {} x{} = {}(a[{} * a_row]);", v.type, r, v.splat, r);
+    for (int j = 0; j < across; ++j) text.line("const {} y{} = {}(b{});", v.type, j, v.load, lanes(j));
+    each([&](int r, int j, const std::string& sum) { text.line("{0} = {1}(x{2}, y{3}, {0});", sum, add, r, j); });
+    text.line("a += a_col;");
+    text.line("b += b_row;");
+    text.close();
+    each([&](int r, int j, const std::string& sum) {
+      text.line("{}(c + {} * c_row{}, {});", v.store, r, lanes(j), sum);
+    });
+    text.close();
+  });
+}
+
+}  // namespace
+
+// Rows and columns that fill no tile are computed again with those before them.
+std::string product_function(Functions& functions, ElementType type, int64_t m) {
+  const int rows = m >= kProductRows ? kProductRows : 1;
   const std::string_view t = stored(type);
-  const bool real = is_float(type);
-  const std::string_view u = byte_width(type) == 8 ? "uint64_t" : "uint32_t";
-  const std::string_view s = real ? t : u;
-  const std::string fused = real && functions.fuses() ? functions.multiply_add(type) : "";
-  const auto step = [&](Text& text, const std::string& sum, const std::string& x, const std::string& y) {
-    if (!fused.empty()) {
-      text.line("{0} = {1}({2}, {3}, {0});", sum, fused, x, y);
-    } else if (real) {
-      text.line("const {} xy = {} * {};", t, x, y);
-      text.line("{0} = {0} + xy;", sum);
-    } else {
-      text.line("{} += ({}){} * ({}){};", sum, u, x, u, y);
-    }
+  const auto tile = [&](Width width, int across) { return tile_function(functions, type, width, rows, across); };
+  struct Level {
+    int across;
+    std::string tile;
   };
-  // Tiles of `rows` rows and `columns` columns, whose sums stay in registers.
-  const auto tile = [&](int rows, int columns) {
-    return functions.get(fmt::format("tile_{}x{}_{}", rows, columns, suffix(type)),
-                         [&](Text& text, const std::string& name) {
-                           text.open(
-                               "static inline void {0}(const {1} *restrict a, ptrdiff_t a_row, ptrdiff_t a_col, "
-                               "const {1} *restrict b, ptrdiff_t b_row, {1} *restrict c, ptrdiff_t c_row, ptrdiff_t k)",
-                               name, t);
-                           text.line("{} s[{}][{}];", s, rows, columns);
-                           text.line("for (int r = 0; r < {}; ++r)", rows);
-                           text.line("  for (int l = 0; l < {}; ++l) s[r][l] = 0;", columns);
-                           text.open("for (ptrdiff_t p = 0; p < k; ++p)");
-                           text.open("for (int r = 0; r < {}; ++r)", rows);
-                           text.line("const {} x = a[r * a_row + p * a_col];", t);
-                           text.open("for (int l = 0; l < {}; ++l)", columns);
-                           step(text, "s[r][l]", "x", "b[p * b_row + l]");
-                           text.close();
-                           text.close();
-                           text.close();
-                           text.line("for (int r = 0; r < {}; ++r)", rows);
-                           text.line("  for (int l = 0; l < {}; ++l) c[r * c_row + l] = ({})s[r][l];", columns, t);
-                           text.close();
-                         });
-  };
-  const int wide = 2 * functions.lanes(type), narrow = functions.lanes(type);
-  const std::string names[2][3] = {{tile(4, wide), tile(4, narrow), tile(4, 1)},
-                                   {tile(1, wide), tile(1, narrow), tile(1, 1)}};
-  return functions.get(fmt::format("product_{}", suffix(type)), [&](Text& text, const std::string& name) {
+  std::vector<Level> levels;
+  for (const int across : rows == 1 ? std::vector{8, 4, 2} : std::vector{2}) {
+    levels.push_back({across, tile(Width::kFull, across)});
+  }
+  const std::string vector = tile(Width::kFull, 1), brief = tile(Width::kBrief, 1), column = tile(Width::kSingle, 1);
+  const std::string lanes = vectors(functions, type).lanes, few = vectors(functions, type, Width::kBrief).lanes;
+  const std::string name = fmt::format("{}_{}", rows == 1 ? "row_product" : "product", suffix(type));
+  return functions.get(name, [&](Text& text, const std::string& full) {
+    text.line("/* c = a b, each element one chain of sums. Rows and columns that fill no tile are computed again with");
+    text.line("   those before them. */");
     text.open(
         "static void {0}(const {1} *restrict a, ptrdiff_t a_row, ptrdiff_t a_col, const {1} *restrict b, "
         "ptrdiff_t b_row, {1} *restrict c, ptrdiff_t c_row, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)",
-        name, t);
-    text.line("ptrdiff_t i = 0;");
-    for (int r = 0; r < 2; ++r) {
-      const int rows = r == 0 ? 4 : 1;
-      text.open("for (; m - i >= {0}; i += {0})", rows);
-      text.line("const {} *a_at = a + i * a_row;", t);
-      text.line("{} *c_at = c + i * c_row;", t);
-      text.line("ptrdiff_t j = 0;");
-      const int columns[] = {wide, narrow, 1};
-      for (int k = 0; k < 3; ++k) {
-        text.line("for (; n - j >= {0}; j += {0}) {1}(a_at, a_row, a_col, b + j, b_row, c_at + j, c_row, k);",
-                  columns[k], names[r][k]);
-      }
+        full, t);
+    text.line("const ptrdiff_t lanes = {}, few = {};", lanes, few);
+    text.open("for (ptrdiff_t i = 0; i < m; i += {})", rows);
+    if (rows > 1) text.line("if (i > m - {0}) i = m - {0};", rows);
+    text.line("const {} *const a_at = a + i * a_row;", t);
+    text.line("{} *const c_at = c + i * c_row;", t);
+    text.line("ptrdiff_t j = 0;");
+    const auto call = [&](const std::string& called) {
+      text.line("{}(a_at, a_row, a_col, b + j, b_row, c_at + j, c_row, k);", called);
+    };
+    const auto covered = [&](const char* step, const std::string& called) {
+      text.open("for (ptrdiff_t left = n - j; left > 0; left -= {})", step);
+      text.line("j = n - (left < {0} ? {0} : left);", step);
+      call(called);
+      text.close();
+    };
+    text.open("if (n >= lanes)");
+    for (const Level& level : levels) {
+      text.open("for (; n - j >= {0} * lanes; j += {0} * lanes)", level.across);
+      call(level.tile);
       text.close();
     }
+    covered("lanes", vector);
+    text.close();
+    text.open("else if (n >= few)");
+    covered("few", brief);
+    text.close();
+    text.open("else");
+    text.open("for (; j < n; ++j)");
+    call(column);
+    text.close();
+    text.close();
+    text.close();
     text.close();
   });
 }
@@ -412,13 +443,13 @@ void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
       w.text().line("*({}) = {}({}, {}, {}, {}, {});", add(c_at, {s.c_row, 1}), dot_function(w.functions(), type),
                     add(a_at, {s.a_row, 0}), s.a_col, add(b_at, {0, b_col}), b_row, s.k);
     } else {
-      w.text().line("{}({}, 0, {}, {}, {}, {}, 0, 1, 1, {});", product_function(w.functions(), type),
+      w.text().line("{}({}, 0, {}, {}, {}, {}, 0, 1, 1, {});", product_function(w.functions(), type, 1),
                     add(a_at, {s.a_row, 0}), s.a_col, add(b_at, {0, b_col}), b_row, add(c_at, {s.c_row, 1}), s.k);
     }
     loops.close();
   } else {
-    w.text().line("{}({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", product_function(w.functions(), type), a_at, s.a_row,
-                  s.a_col, b_at, b_row, c_at, s.c_row, s.m, s.n, s.k);
+    w.text().line("{}({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", product_function(w.functions(), type, s.m), a_at,
+                  s.a_row, s.a_col, b_at, b_row, c_at, s.c_row, s.m, s.n, s.k);
   }
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
   const bool has_bias = code.bias != plan::kNoSlot;

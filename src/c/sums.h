@@ -22,9 +22,10 @@ std::string block_function(Functions& functions, ElementType type);
 std::string neutral(kernels::ReduceOp op, ElementType type);
 // f(a, a_step, b, b_step, k): the dot product of k elements, in the order of kernels/gemm.h for few columns.
 std::string dot_function(Functions& functions, ElementType type);
-// f(a, a_row, a_col, b, b_row, c, c_row, m, n, k): a product of matrices, one chain over k for each element; rows of b
-// and c are contiguous.
-std::string product_function(Functions& functions, ElementType type);
+// f(a, a_row, a_col, b, b_row, c, c_row, m, n, k): a product of matrices of at least `m` rows, one chain over k for
+// each element; rows of b and c are contiguous. From kProductRows on several rows share what is read of b.
+constexpr int64_t kProductRows = 4;
+std::string product_function(Functions& functions, ElementType type, int64_t m);
 // f(x, y, exps, n): the softmax of a row; `exps` is room for n elements. With x, y and exps of one type, all may be
 // one.
 std::string softmax_function(Functions& functions, ElementType type);

@@ -243,8 +243,14 @@ class Attention {
 
   std::string product(std::string_view a, int64_t a_row, std::string_view b, std::string_view b_at, int64_t b_row,
                       std::string_view c, int64_t c_row, std::string_view n, std::string_view k) {
-    return fmt::format("{}({}, {}, 1, {}{}, {}, {}, {}, rows, {}, {});", product_function(f_, s_.wide), a, a_row, b,
-                       b_at, b_row, c, c_row, n, k);
+    // The last block may have fewer rows than a tile.
+    std::string multiply = product_function(f_, s_.wide, 1);
+    if (s_.query.length >= kProductRows) {
+      multiply =
+          fmt::format("(rows < {} ? {} : {})", kProductRows, multiply, product_function(f_, s_.wide, kProductRows));
+    }
+    return fmt::format("{}({}, {}, 1, {}{}, {}, {}, {}, rows, {}, {});", multiply, a, a_row, b, b_at, b_row, c, c_row,
+                       n, k);
   }
   // Few columns have sums of their own (kernels/gemm.h).
   void dots(Text& text, int64_t columns, std::string_view a, int64_t a_row, std::string_view b, int64_t b_row,

@@ -631,7 +631,7 @@ class Conv {
     const std::string w = weights({channels_, 1, 1, filters_ * channels_});
     open_groups();
     const std::string y = plus(y_, y_at());
-    text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_),
+    text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_, filters_),
                plus(w, offset(0, filters_ * channels_)), channels_, plus(x_, x_at()), in_plane_, y, out_plane_,
                filters_, out_plane_, channels_);
     finish(y, out_plane_, y, out_plane_, 1, out_plane_, filters_, offset(0, filters_), y_at());
@@ -642,7 +642,7 @@ class Conv {
     const std::string w = weights({1, filters_, filters_, filters_ * channels_});
     open_groups();
     const std::string y = plus(y_, y_at());
-    text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_), plus(x_, x_at()),
+    text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_, out_plane_), plus(x_, x_at()),
                s_.in_channels, plus(w, offset(0, filters_ * channels_)), filters_, y, s_.out_channels, out_plane_,
                filters_, channels_);
     finish_last(y);
@@ -708,8 +708,8 @@ class Conv {
       text_.line("    {}[f * {} + i] = {}({} + f * {}, 1, {} + i, {}, {});", sums, width, dot_function(f_, type_),
                  filters, k, patches, width, k);
     } else {
-      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_), filters, k, patches, width,
-                 sums, width, filters_, width, k);
+      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_, filters_), filters, k,
+                 patches, width, sums, width, filters_, width, k);
     }
     const int64_t y_row = s_.y_nhwc ? 1 : out_plane_, y_column = s_.y_nhwc ? s_.out_channels : 1;
     std::string at = y_at();
@@ -796,8 +796,8 @@ class Conv {
       text_.line("  ({})[i] = {}({} + i / {} * {}, 1, {} + i % {}, {}, {});", to, dot_function(f_, type_), table, width,
                  k, list, width, width, k);
     } else {
-      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_), table, k, list, width, to,
-                 width, of.filters, width, k);
+      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_, of.filters), table, k, list,
+                 width, to, width, of.filters, width, k);
     }
   }
 
@@ -819,8 +819,8 @@ class Conv {
       text_.line("    {}[k * {} + i] = {}({} + k * {}, 1, {} + i, {}, {});", products, in_plane_,
                  dot_function(f_, type_), filter, channels_, x, in_plane_, channels_);
     } else {
-      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_), filter, channels_, x,
-                 in_plane_, products, in_plane_, kept_taps_, in_plane_, channels_);
+      text_.line("{}({}, {}, 1, {}, {}, {}, {}, {}, {}, {});", product_function(f_, type_, kept_taps_), filter,
+                 channels_, x, in_plane_, products, in_plane_, kept_taps_, in_plane_, channels_);
     }
     const std::string at = plus(y_at(), "");
     const std::string plane = fmt::format("{}f * {}", at.empty() ? "" : at + " + ", out_plane_);

@@ -136,7 +136,7 @@ void write_deform_conv(const Call& call, std::string& why) {
     text.line("for (ptrdiff_t i = 0; i < {0}; ++i) y[i] = {1}(a + i / {2} * {3}, 1, x + i % {2}, {2}, {3});",
               m * positions, dot_function(f, wide), positions, k);
   } else {
-    text.line("{0}(a, {1}, 1, x, {2}, y, {2}, {3}, {2}, {1});", product_function(f, wide), k, positions, m);
+    text.line("{0}(a, {1}, 1, x, {2}, y, {2}, {3}, {2}, {1});", product_function(f, wide, m), k, positions, m);
   }
   if (!bias.empty()) {
     text.line("for (ptrdiff_t i = 0; i < {}; ++i) y[i] = y[i] + {}[g * {} + i / {}];", m * positions, bias, m,
