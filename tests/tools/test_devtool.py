@@ -152,9 +152,9 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
     ]
     lines = capsys.readouterr().out.splitlines()
     configurations = ["release", "streamed", "baseline", "avx2", "debug", "asan", "tsan", "gcc"]
-    configurations += ["same-plans", "tutorial"]
-    assert [line.split()[0] for line in lines[-11:-1]] == configurations
-    assert lines[-6].startswith("asan       4 passed, 1 failed, 1 skipped, ")
+    configurations += ["same-plans", "tutorial", "platforms"]
+    assert [line.split()[0] for line in lines[-12:-1]] == configurations
+    assert lines[-7].startswith("asan       4 passed, 1 failed, 1 skipped, ")
     assert lines[-1].startswith("23 passed, 1 failed, ")
     seen.clear()
     assert testing.test(types.SimpleNamespace(all=False, only=["tsan", "avx2"], match=None)) == 0
