@@ -49,7 +49,16 @@ OWN_TESTS = {
 FOUND = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in FOUND if page.name not in OWN_TESTS]
 LANGUAGES = {"python", "sh", "output", "c", "cpp", "onnx", "text"}
-RUN = ("treadle", "TREADLE_", "python", "clang++-19", "clang-19", "./")  # what commands begin with that are run
+OF_PACKAGES = ("arm-none-eabi-", "qemu-system-arm")  # pages with these commands are skipped where they are not there
+RUN = (
+    "treadle",
+    "TREADLE_",
+    "python",
+    "clang++-19",
+    "clang-19",
+    "./",
+    *OF_PACKAGES,
+)  # what commands begin with that are run
 MODULES = {"scikit-learn": "sklearn"}  # packages that are imported by another name
 NOT_RUN = ("pip ", "apt-get ", "sudo ", "git ", "docker ")
 OF_THE_REPOSITORY = ("examples/vad/silero_vad.onnx", "examples/vad/recording.wav", "examples/serving/fleet.py")
@@ -243,6 +252,12 @@ def run_commands(text):
     return printed
 
 
+def programs_of(page):
+    """The programs that the page calls and that packages of the system bring."""
+    commands = "\n".join(text for language, text in blocks(page) if language == "sh")
+    return {line.split()[0] for line in commands.splitlines() if line.startswith(OF_PACKAGES)}
+
+
 def packages_of(page):
     """The packages, besides treadle, that the page installs."""
     return re.findall(r"^pip install (?![.]|.*treadle)(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -276,6 +291,8 @@ def is_the_same_picture(one, other):
 def test_blocks_run(page, folder, installed, monkeypatch):
     if not (BIN / "treadle").exists():
         pytest.skip("the tool is not built")
+    if missing := [name for name in sorted(programs_of(page)) if not shutil.which(name)]:
+        pytest.skip(f"there is no {' and no '.join(missing)}")
     for examples in (ROOT / "examples", ROOT / "examples" / "vad"):
         monkeypatch.syspath_prepend(examples)
     names, printed, number = {"treadle": treadle}, "", 0

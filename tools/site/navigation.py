@@ -10,7 +10,16 @@ FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTIN
 SECTIONS = {
     "Tutorials": [
         f"tutorials/{name}"
-        for name in ("audio-streams", "audio-plugin", "browser", "scikit-learn", "decoders", "wrong-number", "cpp")
+        for name in (
+            "audio-streams",
+            "audio-plugin",
+            "browser",
+            "cortex-m",
+            "scikit-learn",
+            "decoders",
+            "wrong-number",
+            "cpp",
+        )
     ],
     "How to": [
         *(
