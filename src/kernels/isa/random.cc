@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "kernels/elementwise_math.h"
 #include "kernels/isa/vector.h"
+#include "kernels/random_maths.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -11,7 +11,21 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
+// For random_maths.h.
+template <class V, class B>
+TREADLE_ALWAYS_INLINE V number_of(B x) {
+  return convert_lanes<typename V::Scalar>(x);
+}
+template <class V, class B>
+TREADLE_ALWAYS_INLINE V signed_number_of(B x) {
+  using S = Vec<typename SizedInt<sizeof(typename V::Scalar)>::Signed, V::kLanes>;
+  return convert_lanes<typename V::Scalar>(S::of(__builtin_bit_cast(typename S::Native, x.v)));
+}
+
 namespace {
+
+template <class V>
+using Pair = random_maths::Pair<V>;
 
 // ---- The generator
 
@@ -75,11 +89,6 @@ using Lanes = Vec<T, kFullLanes<T>>;
 template <class T>
 using Bits = typename Lanes<T>::Bits;
 
-template <class V>
-struct Pair {
-  V first, second;
-};
-
 template <class T>
 TREADLE_ALWAYS_INLINE Bits<T> bits_of(Words words) {
   return Bits<T>::of(__builtin_bit_cast(typename Bits<T>::Native, words.v));
@@ -89,90 +98,6 @@ template <class T>
 TREADLE_ALWAYS_INLINE Lanes<T> scaled(Lanes<T> z, const RandomScale<T>& to) {
   const Lanes<T> x = Lanes<T>(to.offset) + Lanes<T>(to.scale) * z, most(to.most);
   return select(x > most, most, x);
-}
-
-// As math::polynomial, but without fused operations.
-template <class V, size_t kCount>
-TREADLE_ALWAYS_INLINE V polynomial(V x, const typename V::Scalar (&coefficients)[kCount]) {
-  V sum(coefficients[kCount - 1]);
-  for (size_t i = kCount - 1; i-- > 0;) sum = sum * x + V(coefficients[i]);
-  return sum;
-}
-
-// Distributions take the logarithm of a uniform number with this many bits.
-template <class T>
-constexpr int kUnitBits = sizeof(T) == sizeof(float) ? 32 : 53;
-
-template <class T>
-TREADLE_ALWAYS_INLINE auto signed_lanes(Bits<T> x) {
-  using V = Vec<typename SizedInt<sizeof(T)>::Signed, Lanes<T>::kLanes>;
-  return V::of(__builtin_bit_cast(typename V::Native, x.v));
-}
-
-// Converts whole numbers below 2^31 (float) or 2^53 (double). AVX2 converts signed 32-bit numbers, and unsigned 64-bit
-// numbers in fewer steps than signed ones.
-template <class T>
-TREADLE_ALWAYS_INLINE Lanes<T> to_float(Bits<T> x) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return convert_lanes<T>(signed_lanes<T>(x));
-  } else {
-    return convert_lanes<T>(x);
-  }
-}
-
-// -2 ln(u) for u = (x + 1/2) / 2^kUnitBits. All bits count for both small u and small 1 - u.
-template <class T>
-TREADLE_ALWAYS_INLINE Lanes<T> squared_radius(Bits<T> x) {
-  using V = Lanes<T>;
-  using B = Bits<T>;
-  using C = math::Coefficients<T>;
-  using L = math::FloatLayout<T>;
-  using Word = typename L::Bits;
-  constexpr T kUnit = T(1) / static_cast<T>(uint64_t{1} << kUnitBits<T>);
-  constexpr Word kLargest = ~Word{0} >> (sizeof(Word) * 8 - kUnitBits<T>);
-  constexpr Word kOne = L::kBias << L::kMantissaBits;
-  constexpr Word kRootHalf = sizeof(T) == sizeof(float) ? Word(0x3f3504f3u) : Word(0x3fe6a09e667f3bcdull);
-  // u = m 2^e with m in [sqrt(1/2), sqrt(2)), as in math::log.
-  const B bits = to_bits(convert_lanes<T>(x) + V(T(0.5)));
-  const B biased = (bits + B(kOne - kRootHalf)) >> L::kMantissaBits;
-  const V m = from_bits_of<V>(bits - (biased << L::kMantissaBits) + B(kOne));
-  const V magic(L::kRoundingMagic);
-  const V e = from_bits_of<V>(to_bits(magic) + biased) - magic - V(T(L::kBias + kUnitBits<T>));
-  const V below_one = (to_float<T>(B(kLargest) - x) + V(T(0.5))) * V(-kUnit);
-  const V f = select(e == V(T(0)), below_one, m - V(T(1)));
-  const V s = f / (V(T(2)) + f), z = s * s, half_square = V(T(0.5)) * f * f;
-  const V tail = s * (half_square + z * polynomial(z, C::kLog));
-  return V(T(-2)) * (e * V(C::kLn2High) + (f - (half_square - (tail + e * V(C::kLn2Low)))));
-}
-
-// An angle within an eighth of a turn of 0, made from all bits of x except the two highest.
-template <class T>
-TREADLE_ALWAYS_INLINE Lanes<T> eighth_turn(Bits<T> x) {
-  using V = Lanes<T>;
-  constexpr T kQuarterTurn = T(1.57079632679489661923);
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return convert_lanes<T>(signed_lanes<T>(x << 2)) * V(kQuarterTurn * T(0x1p-32));
-  } else {
-    return (convert_lanes<T>((x << 2) >> 11) - V(T(0x1p52))) * V(kQuarterTurn * T(0x1p-53));
-  }
-}
-
-// Two independent normal numbers made from uniform bits (Box and Muller). A sign and an exchange of coordinates put the
-// point at the angle into one of the four quarters of the circle.
-template <class T>
-TREADLE_ALWAYS_INLINE Pair<Lanes<T>> normals(Bits<T> x, Bits<T> y) {
-  using V = Lanes<T>;
-  using B = Bits<T>;
-  using C = math::Coefficients<T>;
-  using Word = typename B::Scalar;
-  constexpr int kTop = sizeof(Word) * 8 - 1;
-  const V angle = eighth_turn<T>(y), z = angle * angle;
-  const V sine = angle + angle * z * polynomial(z, C::kSin);
-  const V cosine = (V(T(1)) - V(T(0.5)) * z) + z * z * polynomial(z, C::kCos);
-  const V length = sqrt(squared_radius<T>(sizeof(T) == sizeof(float) ? x : x >> 11));
-  const V radius = from_bits_of<V>(to_bits(length) | (y & B(Word{1} << kTop)));
-  const auto exchanged = (y & B(Word{1} << (kTop - 1))) != B(Word{0});
-  return {radius * select(exchanged, sine, cosine), radius * select(exchanged, cosine, sine)};
 }
 
 // ---- Rows
@@ -204,14 +129,16 @@ TREADLE_ALWAYS_INLINE void make_row(RandomKey key, uint64_t first, T* out, size_
 template <class T>
 void uniform(RandomKey key, uint64_t first, int bits, const RandomScale<T>& to, T* out, size_t n) {
   const int shift = static_cast<int>(sizeof(T) * 8) - bits;
-  const auto make = [shift, to](Bits<T> x) { return scaled<T>(to_float<T>(x >> shift), to); };
+  const auto make = [shift, to](Bits<T> x) {
+    return scaled<T>(random_maths::small_number_of<Lanes<T>>(x >> shift), to);
+  };
   make_row(key, first, out, n, [make](Bits<T> x, Bits<T> y) -> Pair<Lanes<T>> { return {make(x), make(y)}; });
 }
 
 template <class T>
 void normal(RandomKey key, uint64_t first, const RandomScale<T>& to, T* out, size_t n) {
   make_row(key, first, out, n, [to](Bits<T> x, Bits<T> y) -> Pair<Lanes<T>> {
-    const Pair<Lanes<T>> z = normals<T>(x, y);
+    const Pair<Lanes<T>> z = random_maths::normals<Lanes<T>>(x, y);
     return {scaled<T>(z.first, to), scaled<T>(z.second, to)};
   });
 }
