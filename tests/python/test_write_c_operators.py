@@ -511,17 +511,20 @@ def drawn_labels(random):
 
 
 def drawn_random_numbers(random):
-    op = str(random.choice(["RandomUniform", "RandomUniformLike", "Bernoulli", "Dropout"]))
+    kinds = ["RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Dropout"]
+    op = str(random.choice(kinds))
     shape, seed = [small(random), 37], float(random.choice([0, 1.5, -3]))
     dtype = random.choice(FLOATS)
     dtypes = {np.float32: 1, np.float16: 10, np.float64: 11}
     low, high = float(random.choice([0, -2, 1])), float(random.choice([1, 3, 1.5]))
-    if op == "RandomUniform":
-        model, _ = one_node(op, {}, ["y"], seed=seed, low=low, high=high, dtype=dtypes[dtype], shape=shape)
-        return model, {}
+    if op in ("RandomUniform", "RandomNormal"):
+        limits = {"low": low, "high": high} if op == "RandomUniform" else {"mean": low, "scale": high}
+        return one_node(op, {}, ["y"], seed=seed, dtype=dtypes[dtype], shape=shape, **limits)
     x = random.random(shape).astype(dtype)
     if op == "RandomUniformLike":
         return one_node(op, {"x": x}, ["y"], seed=seed, low=low, high=high)
+    if op == "RandomNormalLike":
+        return one_node(op, {"x": x}, ["y"], seed=seed, mean=low, scale=high)
     if op == "Bernoulli":
         return one_node(op, {"x": x}, ["y"], seed=seed, dtype=int(random.choice([1, 6, 9, 10])))
     ratio = {"r": np.array(random.choice([0, 0.25, 0.75]), np.float32)}

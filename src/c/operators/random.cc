@@ -1,13 +1,25 @@
-// Random numbers of a seed (kernels/random.h): RandomUniform, RandomUniformLike, Bernoulli, Dropout in training.
+// Random numbers of a seed (kernels/random.h): uniform and normal ones, Bernoulli, Dropout in training.
 
 #include <algorithm>
 
+#include "c/values.h"
 #include "c/writer.h"
+#include "kernels/random_maths.h"
 #include "op/op_def.h"
 #include "ops/random/source.h"
 #include "ops/random/uniform.h"
 
 namespace treadle::c {
+
+// For kernels/random_maths.h.
+template <class V, class T>
+V number_of(const Value<T>& x) {
+  return V::make(fmt::format("({}){}", c_name<typename V::Scalar>(), x.v));
+}
+template <class V, class T>
+V signed_number_of(const Value<T>& x) {
+  return V::make(fmt::format("({})({}){}", c_name<typename V::Scalar>(), c_name<std::make_signed_t<T>>(), x.v));
+}
 
 namespace {
 
@@ -75,6 +87,54 @@ void write_uniform(const Call& call, std::string& why) {
   text.line("const {} x = {} + a;", stored(type), number(range.low));
   text.line("{}[i] = {};", call.out(),
             w.converted(type, call.result(), fmt::format("(x > {0} ? {0} : x)", number(range.most))));
+  text.close();
+}
+
+// f(key, i): element i of a sequence, normal with mean 0 and variance 1.
+template <class T>
+std::string normal_function(Functions& f) {
+  using V = Value<T>;
+  using B = typename V::Bits;
+  const std::string words = words_function(f);
+  constexpr bool kDoubles = sizeof(T) == sizeof(double);
+  return f.get(fmt::format("random_normal_{}", suffix(element_of<T>())), [&](Text& text, const std::string& name) {
+    text.open("static {} {}(uint64_t key, uint64_t i)", stored(element_of<T>()), name);
+    if (kDoubles) {
+      text.line("const uint64_t block = i / 16 * 8 + i % 8;");
+      text.line("const uint64_t x = {0}(key, block, 0), y = {0}(key, block, 1);", words);
+    } else {
+      text.line("const uint64_t block = i / 32 * 8 + i % 16 / 2, shift = i % 2 * 32;");
+      text.line(
+          "const uint32_t x = (uint32_t)({0}(key, block, 0) >> shift), y = (uint32_t)({0}(key, block, 1) >> shift);",
+          words);
+    }
+    int names = 0;
+    const Scope scope(text, f, names);
+    const auto made = kernels::random_maths::normals<V>(B::of("x"), B::of("y"));
+    text.line("return i % {} < {} ? {} : {};", kDoubles ? 16 : 32, kDoubles ? 8 : 16, made.first.v, made.second.v);
+    text.close();
+  });
+}
+
+void write_normal(const Call& call, std::string& why) {
+  Writer& w = call.writer;
+  Text& text = w.text();
+  const random::Source source = random::Source::of(call.node.attributes);
+  if (!source.seeded) {
+    why = kUnseeded;
+    return;
+  }
+  const Dims dims = call.result_dims();
+  const int64_t count = product(dims, 0, dims.size());
+  if (count == 0) return;
+  const float mean = call.node.attributes.get_float("mean", 0), scale = call.node.attributes.get_float("scale", 1);
+  const bool doubles = call.result() == kDouble;
+  const ElementType type = doubles ? kDouble : ElementType::kFloat;
+  const std::string normal = doubles ? normal_function<double>(w.functions()) : normal_function<float>(w.functions());
+  const auto number = [&](float x) { return doubles ? literal(static_cast<double>(x)) : literal(x); };
+  text.open("for (ptrdiff_t i = 0; i < {}; ++i)", count);
+  text.line("const {} a = {} * {}({}, (uint64_t)i);", stored(type), number(scale), normal, literal(source.key));
+  text.line("{}[i] = {};", call.out(), w.converted(type, call.result(), fmt::format("{} + a", number(mean))));
   text.close();
 }
 
@@ -148,10 +208,9 @@ void write_dropout(const Call& call, std::string& why) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"RandomUniform", "", write_uniform},
-    {"RandomUniformLike", "", write_uniform},
-    {"Bernoulli", "", write_bernoulli},
-    {"Dropout", "", write_dropout},
+    {"RandomUniform", "", write_uniform}, {"RandomUniformLike", "", write_uniform},
+    {"RandomNormal", "", write_normal},   {"RandomNormalLike", "", write_normal},
+    {"Bernoulli", "", write_bernoulli},   {"Dropout", "", write_dropout},
 };
 
 }  // namespace
