@@ -88,7 +88,8 @@ void write_ragged_gemm(const Call& call, std::string& why) {
               b);
   } else {
     const std::string b = turned(call, wide, k, n);
-    text.line("{0}({1}, {2}, 1, {3}, {4}, {5}, {4}, {6}, {4}, {2});", product_function(f, wide), a, k, b, n, y, rows);
+    text.line("({0} < {1} ? {2} : {3})({4}, {5}, 1, {6}, {7}, {8}, {7}, {0}, {7}, {5});", rows, kProductRows,
+              product_function(f, wide, 1), product_function(f, wide, kProductRows), a, k, b, n, y);
   }
   if (!bias.empty()) {
     text.line("for (ptrdiff_t i = 0; i < {0} * {1}; ++i) {2}[i] = {2}[i] + {3}[i % {1}];", rows, n, y, bias);
