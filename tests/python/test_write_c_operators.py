@@ -511,7 +511,8 @@ def drawn_labels(random):
 
 
 def drawn_random_numbers(random):
-    kinds = ["RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Dropout"]
+    kinds = ["RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli"]
+    kinds += ["Multinomial", "Dropout"]
     op = str(random.choice(kinds))
     shape, seed = [small(random), 37], float(random.choice([0, 1.5, -3]))
     dtype = random.choice(FLOATS)
@@ -525,6 +526,10 @@ def drawn_random_numbers(random):
         return one_node(op, {"x": x}, ["y"], seed=seed, low=low, high=high)
     if op == "RandomNormalLike":
         return one_node(op, {"x": x}, ["y"], seed=seed, mean=low, scale=high)
+    if op == "Multinomial":
+        return one_node(
+            op, {"x": 9 * x}, ["y"], seed=seed, sample_size=small(random, 9), dtype=int(random.choice([6, 7]))
+        )
     if op == "Bernoulli":
         return one_node(op, {"x": x}, ["y"], seed=seed, dtype=int(random.choice([1, 6, 9, 10])))
     ratio = {"r": np.array(random.choice([0, 0.25, 0.75]), np.float32)}

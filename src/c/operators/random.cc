@@ -1,4 +1,4 @@
-// Random numbers of a seed (kernels/random.h): uniform and normal ones, Bernoulli, Dropout in training.
+// Random numbers of a seed (kernels/random.h): uniform and normal ones, Bernoulli, Multinomial, Dropout in training.
 
 #include <algorithm>
 
@@ -156,6 +156,60 @@ void write_bernoulli(const Call& call, std::string& why) {
   text.close();
 }
 
+// f(s, n): unnormalised logarithms become running sums of probabilities; their total.
+std::string accumulate_function(Functions& f, const std::string& exp) {
+  return f.get("running_probabilities", [&](Text& text, const std::string& name) {
+    text.open("static double {}(double *s, ptrdiff_t n)", name);
+    text.line("double largest = s[0], sum = 0;");
+    text.line("for (ptrdiff_t i = 1; i < n; ++i) largest = largest < s[i] ? s[i] : largest;");
+    text.open("for (ptrdiff_t i = 0; i < n; ++i)");
+    text.line("sum = sum + {}(s[i] - largest);", exp);
+    text.line("s[i] = sum;");
+    text.close();
+    text.line("return sum;");
+    text.close();
+  });
+}
+
+// f(s, n, x): the first of the running sums above x, or the last one.
+std::string pick_function(Functions& f) {
+  return f.get("first_above", [](Text& text, const std::string& name) {
+    text.open("static int64_t {}(const double *s, ptrdiff_t n, double x)", name);
+    text.line("ptrdiff_t low = 0, high = n;");
+    text.open("while (low < high)");
+    text.line("const ptrdiff_t middle = low + (high - low) / 2;");
+    text.line("if (s[middle] > x) high = middle;");
+    text.line("else low = middle + 1;");
+    text.close();
+    text.line("return low < n ? low : n - 1;");
+    text.close();
+  });
+}
+
+void write_multinomial(const Call& call, std::string& why) {
+  Writer& w = call.writer;
+  Text& text = w.text();
+  const random::Source source = random::Source::of(call.node.attributes);
+  const std::string exp = w.functions().library("exp");
+  if (!source.seeded) why = kUnseeded;
+  if (exp.empty()) why = "its probabilities are of the C library's exp (libm allows it)";
+  const Dims x = call.dims(0), y = call.result_dims();
+  if (!why.empty() || product(y, 0, y.size()) == 0) return;
+  text.open("for (ptrdiff_t b = 0; b < {}; ++b)", y[0]);
+  text.line("double *const s = (double *)(void *){};", w.scratch(static_cast<size_t>(x[1]) * sizeof(double)));
+  text.line("for (ptrdiff_t k = 0; k < {}; ++k) s[k] = {};", x[1],
+            w.converted(call.type(0), kDouble, fmt::format("{}[b * {} + k]", call.in(0), x[1])));
+  text.line("const double total = {}(s, {});", accumulate_function(w.functions(), exp), x[1]);
+  text.line("if (!(total > 0)) return {};", w.error("INVALID_VALUE"));
+  text.open("for (ptrdiff_t i = b * {0}; i < (b + 1) * {0}; ++i)", y[1]);
+  text.line("const double a = {};", unit(w.functions(), source));
+  text.line("{}[i] = {};", call.out(),
+            w.converted(ElementType::kInt64, call.result(),
+                        fmt::format("{}(s, {}, a * total)", pick_function(w.functions()), x[1])));
+  text.close();
+  text.close();
+}
+
 void write_dropout(const Call& call, std::string& why) {
   enum Input : size_t { kData, kRatio, kTraining };
   Writer& w = call.writer;
@@ -210,7 +264,8 @@ void write_dropout(const Call& call, std::string& why) {
 constexpr OperatorRow kRows[] = {
     {"RandomUniform", "", write_uniform}, {"RandomUniformLike", "", write_uniform},
     {"RandomNormal", "", write_normal},   {"RandomNormalLike", "", write_normal},
-    {"Bernoulli", "", write_bernoulli},   {"Dropout", "", write_dropout},
+    {"Bernoulli", "", write_bernoulli},   {"Multinomial", "", write_multinomial},
+    {"Dropout", "", write_dropout},
 };
 
 }  // namespace
