@@ -21,6 +21,10 @@ bool is_held(const ir::Value* v) {
   return v && is_native(v->type.element);
 }
 
+bool is_number(const ir::Value* v) {
+  return v && compute_type(v->type.element) != ComputeType::kNone;
+}
+
 using Broadcast = ElementwiseCode::Broadcast;
 
 Broadcast broadcast_of(const Dims& dims, const Dims& strides) {
@@ -39,8 +43,10 @@ Broadcast broadcast_of(const Dims& dims, const Dims& strides) {
 class Describer {
  public:
   using SourceOf = std::function<Fusion::Source(const ir::Value*)>;
-  Describer(ElementwiseCode& code, const std::unordered_map<const ir::Value*, uint32_t>& slots, SourceOf source_of)
-      : code_(code), slots_(slots), source_of_(std::move(source_of)) {}
+  // `plain`: Where may choose elements that native code does not hold.
+  Describer(ElementwiseCode& code, const std::unordered_map<const ir::Value*, uint32_t>& slots, SourceOf source_of,
+            bool plain)
+      : code_(code), slots_(slots), source_of_(std::move(source_of)), plain_(plain) {}
 
   // `form`: in_one_type.
   bool add(const ir::Node& node, const ElementwiseForm& form) {
@@ -49,11 +55,13 @@ class Describer {
       base_[result] = resolve(node.inputs[static_cast<size_t>(node.op->alias_input)]);
       return true;
     }
-    if (!is_held(result)) return false;
-    for (const ir::Value* v : node.inputs) {
-      if (v && !is_held(v)) return false;
-    }
     if (form.kind == ElementwiseForm::Kind::kNone) return false;
+    const bool chooses = form.kind == ElementwiseForm::Kind::kOperation && form.op == kernels::ElementwiseOp::kWhere;
+    const auto takes = [&](const ir::Value* v) { return is_held(v) || (plain_ && chooses && is_number(v)); };
+    if (!takes(result)) return false;
+    for (const ir::Value* v : node.inputs) {
+      if (v && !takes(v)) return false;
+    }
     const Dims dims = known_dims(result->type.shape);
     ElementwiseCode::Step step;
     step.to = result->type.element;
@@ -132,6 +140,7 @@ class Describer {
   ElementwiseCode& code_;
   const std::unordered_map<const ir::Value*, uint32_t>& slots_;
   SourceOf source_of_;
+  const bool plain_;
   std::unordered_map<const ir::Value*, size_t> made_;
   std::unordered_map<const ir::Value*, const ir::Value*> base_;
 };
@@ -139,13 +148,14 @@ class Describer {
 template <class FormOf>
 std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, const ValueLists& values,
                                         const KernelCall& call, FormOf&& form_of, const Describer::SourceOf& source_of,
-                                        const std::function<bool(const Describer&, ElementwiseCode&)>& add_more) {
+                                        const std::function<bool(const Describer&, ElementwiseCode&)>& add_more,
+                                        bool plain) {
   std::unordered_map<const ir::Value*, uint32_t> slots;
   for (size_t i = 0; i < values.inputs.size(); ++i) {
     if (values.inputs[i]) slots.emplace(values.inputs[i], call.operands[i]);
   }
   ElementwiseCode code;
-  Describer describer(code, slots, source_of);
+  Describer describer(code, slots, source_of, plain);
   for (const ir::Node* node : nodes) {
     const bool is_alias = node->op->alias_input >= 0;
     if (!describer.add(*node, is_alias ? ElementwiseForm() : form_of(*node))) return std::nullopt;
@@ -249,8 +259,7 @@ void list_elements(MoveCode& code, const Moves& moves, const ir::Node& node, con
 
 std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in, bool plain) {
   const ir::Value* made = node.outputs[0];
-  const bool is_number = made && compute_type(made->type.element) != ComputeType::kNone;
-  if (!is_held(made) && !(plain && is_number)) return std::nullopt;
+  if (!is_held(made) && !(plain && is_number(made))) return std::nullopt;
   MoveCode code;
   code.type = made->type.element;
   if (form.moves) list_elements(code, *form.moves, node, in);
@@ -333,7 +342,7 @@ std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit
   };
   auto code = describe(
       unit.nodes, values, call, [&](const ir::Node& node) { return fusion.form(node); },
-      [&](const ir::Value* v) { return fusion.source(unit, v); }, add_reductions);
+      [&](const ir::Value* v) { return fusion.source(unit, v); }, add_reductions, false);
   if (!code) return nullptr;
   return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
 }
@@ -346,7 +355,7 @@ std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const Eleme
     if (auto code = describe(
             nodes, {node.inputs, node.outputs}, call, [&](const ir::Node&) { return own; },
             [](const ir::Value* v) { return Fusion::Source{v, 0, operand_of(*v)}; },
-            [](const Describer&, ElementwiseCode&) { return true; })) {
+            [](const Describer&, ElementwiseCode&) { return true; }, plain)) {
       return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
     }
   }

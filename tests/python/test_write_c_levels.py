@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import onnx
 import pytest
 import treadle
 from onnx import TensorProto, helper, numpy_helper
@@ -250,3 +251,36 @@ g (int4[3] x, uint2[3] z, float8e4m3fn[2] like, string[1] note) => (int4[3] y, u
     # Inputs that nothing reads may be of any type.
     assert '/* "like" has no influence. */' in header
     assert '/* "note" has no influence. */' in header
+
+
+def test_loops_and_branches_carry_narrow_elements(tmp_path):
+    text = """<ir_version: 13, opset_import: ["" : 25]>
+g (float[3] x, float[3] f, bool c) => (float[3] y, float[5,3] rows, float[3] chosen) {
+  n = Constant <value = int64 {5}> ()
+  on = Constant <value = bool {1}> ()
+  x4 = Cast <to = 22> (x)
+  f8 = Cast <to = 17> (f)
+  y4, last, rows8 = Loop (n, on, x4, f8) <body = b (int64 i, bool cc, int4[3] a, float8e4m3fn[3] q)
+                                           => (bool d, int4[3] a2, float8e4m3fn[3] q2, float8e4m3fn[3] row) {
+    d = Identity (cc)
+    by = Constant <value = float {1.5}> ()
+    af = Cast <to = 1> (a)
+    less = Sub (af, by)
+    a2 = Cast <to = 22> (less)
+    qf = Cast <to = 1> (q)
+    more = Mul (qf, by)
+    q2 = Cast <to = 17> (more)
+    row = Identity (q2)
+  }>
+  z4 = If (c) <then_branch = th () => (int4[3] tt) { tt = Identity (x4) },
+               else_branch = el () => (int4[3] ee) { ee = Identity (y4) }>
+  y = Cast <to = 1> (y4)
+  rows = Cast <to = 1> (rows8)
+  chosen = Cast <to = 1> (z4)
+}"""
+    model = onnx.load_from_string(treadle.parse_model(text))
+    for c in (True, False):
+        feeds = {"x": np.array([-3, 2, 7], np.float32), "f": np.array([1, -2.5, 300], np.float32), "c": np.array(c)}
+        folder = tmp_path / str(c)
+        folder.mkdir()
+        assert run_both(folder, model, feeds, "baseline") == ""
