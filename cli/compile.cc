@@ -8,6 +8,7 @@
 #include "common.h"
 #include "feeds.h"
 #include "json.h"
+#include "signal_stream.h"
 
 namespace cli {
 
@@ -17,7 +18,8 @@ struct Compile {
   Common common;
   std::string model, out, prefix;
   std::vector<std::string> dims, fixed;
-  bool no_fma = false, libm = false;
+  StreamFlags stream;
+  bool streams = false, no_end = false, no_fma = false, libm = false;
 
   int operator()() const {
     if (!out.ends_with(".c")) throw UsageError(fmt::format("the source is called NAME.c, found '{}'", out));
@@ -28,7 +30,9 @@ struct Compile {
     if (no_fma) options.emplace_back("fma=0");
     if (libm) options.emplace_back("libm=1");
     const treadle::Session session = open_session(model, common);
-    const auto [source, written_header] = session.write_c(options, read_feeds(session, fixed));
+    const auto [source, written_header] = streams || stream.is_given()
+                                              ? written_stream(session, std::move(options))
+                                              : session.write_c(options, read_feeds(session, fixed));
     const std::string header = stem + ".h";
     write_file(out, with_header(source, prefix.empty() ? name : prefix, name));
     write_file(header, written_header);
@@ -44,6 +48,14 @@ struct Compile {
   }
 
  private:
+  std::pair<std::string, std::string> written_stream(const treadle::Session& session,
+                                                     std::vector<std::string> options) const {
+    if (stream.push > 0) options.push_back(fmt::format("samples={}", stream.push));
+    if (no_end) options.emplace_back("end=0");
+    SignalFeeds values{.feeds = read_feeds(session, fixed)};
+    return treadle::Stream(session, stream_options(session, stream, std::move(values))).write_c(options);
+  }
+
   // The source includes its header by the name of the file.
   static std::string with_header(std::string source, const std::string& prefix, const std::string& name) {
     const std::string line = fmt::format("#include \"{}.h\"", prefix);
@@ -77,6 +89,10 @@ void add_compile(CLI::App& app, int& status) {
                   "repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  command.add_flag("--stream", compile->streams,
+                   "As a stream, which carries states from push to push; the options about time say so as well");
+  compile->stream.add_roles(command);
+  command.add_flag("--no-end", compile->no_end, "Leaves out the function for the end of a stream's signal");
   command.add_flag("--no-fma", compile->no_fma,
                    "For processors without fused multiply-add: a product and a sum round separately everywhere");
   command.add_flag("--libm", compile->libm, "Operations for which the engine has no formula may call <math.h>");

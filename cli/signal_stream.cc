@@ -88,7 +88,7 @@ Value one_channel(const Value& samples, const std::string& channel, const std::s
 
 }  // namespace
 
-void StreamFlags::add(CLI::App& command) {
+void StreamFlags::add_roles(CLI::App& command) {
   command
       .add_option("--time", time,
                   "The axis of an input or output along which time runs, by number or by the name of its size")
@@ -106,6 +106,10 @@ void StreamFlags::add(CLI::App& command) {
   command.add_option("--state", states, "A state and the output that is its next value, where they are not found")
       ->type_name("INPUT=OUTPUT")
       ->allow_extra_args(false);
+}
+
+void StreamFlags::add(CLI::App& command) {
+  add_roles(command);
   command.add_option("--channel", channel, "Which channel of a wave file (from 0), or mean")->type_name("CHANNEL");
   command.add_option("--rate", rate, "Samples a second, where no wave file says so")
       ->check(above_zero())
@@ -183,21 +187,51 @@ SignalFeeds read_signal(const Session& session, const StreamFlags& flags, const 
   return given;
 }
 
-SignalStream::SignalStream(const Session& session, const StreamFlags& flags, SignalFeeds given, bool is_piped)
-    : session_(&session), timed_(timed_inputs(session, flags)), push_(flags.samples_per_push()), rate_(given.rate) {
+namespace {
+
+// Of a stream with these options; none if it cannot be opened, which is said later.
+std::set<std::string> states_of(const Session& session, const treadle::StreamOptions& options) {
+  std::set<std::string> found;
+  try {
+    for (const std::string& name : treadle::Stream(session, options).state_names()) found.insert(name);
+  } catch (const treadle::Error&) {
+    return found;
+  }
+  return found;
+}
+
+}  // namespace
+
+treadle::StreamOptions stream_options(const Session& session, const StreamFlags& flags, SignalFeeds others) {
+  treadle::StreamOptions options;
   for (const std::string& text : flags.time) {
     const auto [name, axis] = time_of(text);
     if (const std::optional<int64_t> number = number_in(axis)) {
-      options_.time(name, *number);
+      options.time(name, *number);
     } else {
-      options_.time(name, axis);
+      options.time(name, axis);
     }
   }
+  std::set<std::string> states;
   for (const std::string& text : flags.states) {
     const auto [input, output] = parts_of(text, "--state", "INPUT=OUTPUT");
-    options_.state(input, output);
+    options.state(input, output);
+    states.insert(input);
   }
-  options_.hop(flags.hop, flags.context);
+  options.hop(flags.hop, flags.context);
+  if (!others.feeds.empty()) states.merge(states_of(session, options));
+  for (const auto& [name, value] : others.feeds) {
+    if (!states.contains(name)) {
+      options.bind(name, value);
+    } else if (others.named.empty() || others.named.contains(name)) {
+      options.initial(name, value);
+    }
+  }
+  return options;
+}
+
+SignalStream::SignalStream(const Session& session, const StreamFlags& flags, SignalFeeds given, bool is_piped)
+    : session_(&session), timed_(timed_inputs(session, flags)), push_(flags.samples_per_push()), rate_(given.rate) {
   signal_.resize(timed_.size());
   sort(std::move(given), flags);
   for (size_t i = 0; i < timed_.size() && !is_piped; ++i) {
@@ -208,25 +242,17 @@ SignalStream::SignalStream(const Session& session, const StreamFlags& flags, Sig
 }
 
 void SignalStream::sort(SignalFeeds given, const StreamFlags& flags) {
-  Feeds others;
+  SignalFeeds others{.feeds = {}, .named = std::move(given.named)};
   for (treadle::Feed& feed : given.feeds) {
     const auto input =
         std::find_if(timed_.begin(), timed_.end(), [&](const TimedInput& t) { return t.name == feed.first; });
     if (input == timed_.end()) {
-      others.push_back(std::move(feed));
+      others.feeds.push_back(std::move(feed));
     } else {
       take_signal(*input, feed.second);
     }
   }
-  std::set<std::string> states = states_among(others);
-  for (const std::string& text : flags.states) states.insert(text.substr(0, text.rfind('=')));
-  for (const auto& [name, value] : others) {
-    if (!states.contains(name)) {
-      options_.bind(name, value);
-    } else if (given.named.empty() || given.named.contains(name)) {
-      options_.initial(name, value);
-    }
-  }
+  options_ = stream_options(*session_, flags, std::move(others));
 }
 
 void SignalStream::take_signal(const TimedInput& input, const Value& value) {
@@ -246,17 +272,6 @@ void SignalStream::take_signal(const TimedInput& input, const Value& value) {
 
 // The inputs among `feeds` that a stream without their values takes for states. A model that cannot be streamed without
 // them gets them all as values that stay the same.
-std::set<std::string> SignalStream::states_among(const Feeds& feeds) const {
-  std::set<std::string> found;
-  if (feeds.empty()) return found;
-  try {
-    for (const std::string& name : treadle::Stream(*session_, options_).state_names()) found.insert(name);
-  } catch (const treadle::Error&) {
-    return found;
-  }
-  return found;
-}
-
 Feeds SignalStream::piece(int64_t first, int64_t count) const {
   Feeds feeds;
   for (size_t i = 0; i < timed_.size(); ++i) {

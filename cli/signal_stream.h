@@ -20,6 +20,7 @@ struct StreamFlags {
   int rate = 0;
 
   void add(CLI::App& command);
+  void add_roles(CLI::App& command);  // those about inputs and runs, not about a signal
   bool is_given() const;
   // Samples per push. UsageError if nothing says how many.
   int64_t samples_per_push() const;
@@ -48,6 +49,9 @@ struct SignalFeeds {
 SignalFeeds read_signal(const treadle::Session& session, const StreamFlags& flags,
                         const std::vector<std::string>& arguments);
 
+// The roles that the flags give; `others`: values of inputs, as first values of states or as bound values.
+treadle::StreamOptions stream_options(const treadle::Session& session, const StreamFlags& flags, SignalFeeds others);
+
 class SignalStream {
  public:
   // UsageError or InputError if a timed input has no value, unless `is_piped`: then the caller has the pieces.
@@ -63,8 +67,6 @@ class SignalStream {
  private:
   void sort(SignalFeeds given, const StreamFlags& flags);
   void take_signal(const TimedInput& input, const treadle::Value& value);
-  std::set<std::string> states_among(const treadle::Feeds& feeds) const;
-
   const treadle::Session* session_;
   std::vector<TimedInput> timed_;
   treadle::StreamOptions options_;

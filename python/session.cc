@@ -338,16 +338,12 @@ py::Object Session::optimized_model() const {
 
 // (source, header)
 py::Object Session::write_c(PyObject* options, PyObject* fixed) const {
-  std::vector<const char*> texts;
-  py::for_each(options, [&](PyObject* option) { texts.push_back(py::from<const char*>(option)); });
   Feeds feeds;
   collect(fixed, feeds, true);
-  char *source = nullptr, *header = nullptr;
-  call_engine([&] {
-    return treadle_session_write_c(handle.get(), texts.data(), texts.size(), feeds.names.data(), feeds.values.data(),
-                                   feeds.names.size(), &source, &header);
+  return take_c(options, [&](const char* const* texts, size_t count, char** source, char** header) {
+    return treadle_session_write_c(handle.get(), texts, count, feeds.names.data(), feeds.values.data(),
+                                   feeds.names.size(), source, header);
   });
-  return py::tuple(take_text(source), take_text(header));
 }
 
 py::Object Session::dump_plan(PyObject* feed) const {

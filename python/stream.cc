@@ -175,6 +175,11 @@ class Stream {
     char* why = nullptr;
     return treadle_stream_is_realtime(handle_.get(), samples, &why) ? py::borrow(Py_None) : take_text(why);
   }
+  py::Object write_c(PyObject* options) const {
+    return take_c(options, [&](const char* const* texts, size_t count, char** source, char** header) {
+      return treadle_stream_write_c(handle_.get(), texts, count, source, header);
+    });
+  }
 
  private:
   py::Object results_of_step() const {
@@ -410,7 +415,8 @@ void define_stream(PyObject* module) {
        py::method<&Stream::output_axes>("output_axes"), py::method<&Stream::state>("state"),
        py::method<&Stream::state_names>("state_names"), py::method<&Stream::set_state>("set_state", "name, value"),
        py::method<&Stream::reset>("reset"), py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),
-       py::method<&Stream::load>("load", "snapshot, other_weights"), py::method<&Stream::text>("text")},
+       py::method<&Stream::load>("load", "snapshot, other_weights"), py::method<&Stream::text>("text"),
+       py::method<&Stream::write_c>("write_c", "options")},
       {py::property<&Stream::pending>("pending"), py::property<&Stream::delay>("delay"),
        py::property<&Stream::done>("done")});
   py::define_type<StreamPool>(

@@ -155,4 +155,14 @@ void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
       throw_error);
 }
 
+// (source, header) of a model as C.
+template <class Write>
+py::Object take_c(PyObject* options, Write&& write) {
+  std::vector<const char*> texts;
+  py::for_each(options, [&](PyObject* option) { texts.push_back(py::from<const char*>(option)); });
+  char *source = nullptr, *header = nullptr;
+  call_engine([&] { return write(texts.data(), texts.size(), &source, &header); });
+  return py::tuple(take_text(source), take_text(header));
+}
+
 }  // namespace treadle_python

@@ -299,19 +299,10 @@ class Session {
   // The model as C: source and header; options and fixed inputs as in treadle_session_write_c.
   std::pair<std::string, std::string> write_c(const std::vector<std::string>& options, const Feeds& fixed = {}) const {
     const detail::FeedArrays arrays(fixed);
-    std::vector<const char*> texts;
-    for (const std::string& option : options) texts.push_back(option.c_str());
-    std::pair<std::string, std::string> written;
-    written.first = detail::take_text([&](char** source) {
-      char* header = nullptr;
-      treadle_status* const status =
-          treadle_session_write_c(get(), texts.data(), texts.size(), arrays.names.data(), arrays.values.data(),
-                                  arrays.names.size(), source, &header);
-      const std::unique_ptr<char, void (*)(void*)> owned(header, treadle_free);
-      if (!status) written.second = header;
-      return status;
+    return detail::take_c(options, [&](const char* const* texts, size_t count, char** source, char** header) {
+      return treadle_session_write_c(get(), texts, count, arrays.names.data(), arrays.values.data(),
+                                     arrays.names.size(), source, header);
     });
-    return written;
   }
   treadle_session* get() const { return handle_.get(); }
 

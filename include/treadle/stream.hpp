@@ -111,6 +111,12 @@ class Stream {
     char* why = nullptr;
     return treadle_stream_is_realtime(get(), samples, &why) ? std::string() : detail::take(why);
   }
+  // The stream as C: source and header; options as in treadle_stream_write_c.
+  std::pair<std::string, std::string> write_c(const std::vector<std::string>& options) const {
+    return detail::take_c(options, [&](const char* const* texts, size_t count, char** source, char** header) {
+      return treadle_stream_write_c(get(), texts, count, source, header);
+    });
+  }
   void reset() { check(treadle_stream_reset(get())); }
   std::vector<std::string> output_names() const {
     std::vector<std::string> names;

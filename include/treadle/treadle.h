@@ -551,6 +551,14 @@ TREADLE_API treadle_status* treadle_stream_warm(treadle_stream* stream, const in
  * the first node that breaks the promise, for the caller to free with treadle_free; else NULL. Plans pushes of this
  * size, and compiles nothing: warm the stream first. */
 TREADLE_API bool treadle_stream_is_realtime(const treadle_stream* stream, int64_t samples, char** why);
+/* The stream as C: a structure that is carried from push to push, and functions that begin it, push samples and take
+ * the end of the signal. `options`: those of treadle_session_write_c, and
+ *   "samples=N"  samples of each push; without, one hop
+ *   "end=0"      leaves out the function for the end of the signal
+ * Bound inputs and first values of states are those of the stream; what it carries now does not count. Errors: as of
+ * treadle_session_write_c; TREADLE_INVALID_ARGUMENT for a number of samples that is no multiple of the hop. */
+TREADLE_API treadle_status* treadle_stream_write_c(const treadle_stream* stream, const char* const* options,
+                                                   size_t option_count, char** source, char** header);
 /* `outputs`: one per output of the stream, as for treadle_session_run: NULL gets a new handle, and a tensor of the
  * right type and sizes is overwritten in place. `hops` (may be NULL): how many runs were made. If a push fails, the
  * stream does not change.

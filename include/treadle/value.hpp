@@ -81,6 +81,21 @@ std::string take_text(Fn fn, Args... args) {
   return text;
 }
 
+// The source and the header that `write` gives for the options.
+template <class Write>
+std::pair<std::string, std::string> take_c(const std::vector<std::string>& options, Write&& write) {
+  std::vector<const char*> texts;
+  for (const std::string& option : options) texts.push_back(option.c_str());
+  std::pair<std::string, std::string> written;
+  written.first = take_text([&](char** source) {
+    char* header = nullptr;
+    treadle_status* const status = write(texts.data(), texts.size(), source, &header);
+    if (!status) written.second = take(header);
+    return status;
+  });
+  return written;
+}
+
 template <class T>
 struct ElementOf;
 template <>

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
 from ._bound import BoundRun, in_order
+from ._c import written_options
 from ._devices import (
     OrtDevice,
     OrtEpAssignedNode,
@@ -754,9 +755,7 @@ class InferenceSession(_core.SessionBase):
         Without `fma` the code never fuses a product and a sum. `libm`: operations for which the engine has no formula may
         call <math.h>. Raises NotImplemented with every node that cannot be written.
         """
-        options = [f"prefix={prefix}", f"fma={int(fma)}", f"libm={int(libm)}"]
-        options += [f"dim={name}={size}" for name, size in (dims or {}).items()]
-        return self._engine.write_c(options, dict(fixed or {}))
+        return self._engine.write_c(written_options(prefix, dims, fma, libm), dict(fixed or {}))
 
 
 class InnerSession:

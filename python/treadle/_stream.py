@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol,
 
 from . import _core
 from ._bound import in_order
+from ._c import written_options
 from ._errors import InvalidArgument
 from ._progress import Progress, watched
 
@@ -162,6 +163,28 @@ class Stream(_core.StreamBase, Closable):
         Python itself promises no times. Plans pushes of this size; compile loops before, with `warm`.
         """
         return self._core.breaks_realtime(samples)
+
+    def write_c(
+        self,
+        prefix: str = "model",
+        *,
+        samples: int = 0,
+        end: bool = True,
+        dims: Mapping[str, int] | None = None,
+        fma: bool = True,
+        libm: bool = False,
+    ) -> tuple[str, str]:
+        """The stream as C: the texts of one source and of its header `<prefix>.h`, which need no runtime.
+
+        `samples`: how many each push takes (0: one hop). Without `end` there is no function for the end of the signal.
+        The other arguments are those of `InferenceSession.write_c`. Bound inputs and first values of states are those of
+        the stream; what it carries now does not count. Raises NotImplemented with every node that cannot be written, and
+        InvalidArgument for a number of samples that is no multiple of the hop.
+        """
+        options = written_options(prefix, dims, fma, libm) + [f"end={int(end)}"]
+        if samples:
+            options.append(f"samples={samples}")
+        return self._core.write_c(options)
 
     @property
     def done(self) -> bool:

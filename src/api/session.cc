@@ -412,15 +412,15 @@ treadle_status* treadle_session_write_c(const treadle_session* session, const ch
   return guarded([&]() -> Status {
     TREADLE_TRY(need({{"session", session}, {"source", source}, {"header", header}}));
     TREADLE_TRY(need_elements("options", options, option_count));
+    TREADLE_ASSIGN(c::Asked asked, c::read_options({options, option_count}, false));
     session::PlainSizes known;
-    c::Options written;
-    for (size_t i = 0; i < option_count; ++i) TREADLE_TRY(c::read_option(options[i], written, known.sizes));
+    known.sizes = std::move(asked.sizes);
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
     known.fixed = feeds;
-    known.isa = written.isa;
+    known.isa = asked.options.isa;
     TREADLE_ASSIGN(const auto program, session->session->plain_program(known));
-    for (const IoInfo& output : session->session->outputs()) written.outputs.push_back(output.name);
-    TREADLE_ASSIGN(const c::Files files, c::compile(*program, written));
+    for (const IoInfo& output : session->session->outputs()) asked.options.outputs.push_back(output.name);
+    TREADLE_ASSIGN(const c::Files files, c::compile(*program, asked.options));
     TREADLE_TRY(give_text(files.source, source));
     return give_text(files.header, header);
   });

@@ -4,6 +4,7 @@
 #include "api/handles.h"
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
+#include "c/options.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -136,6 +137,20 @@ bool treadle_stream_is_realtime(const treadle_stream* stream, int64_t samples, c
   return give_reason(why, [&]() -> Result<std::string> {
     TREADLE_TRY(need({{"stream", stream}}));
     return stream->stream.breaks_realtime(samples);
+  });
+}
+
+treadle_status* treadle_stream_write_c(const treadle_stream* stream, const char* const* options, size_t option_count,
+                                       char** source, char** header) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(need({{"stream", stream}, {"source", source}, {"header", header}}));
+    TREADLE_TRY(need_elements("options", options, option_count));
+    TREADLE_ASSIGN(const c::Asked asked, c::read_options({options, option_count}, true));
+    const PlainPushes pushes{asked.samples, asked.sizes, asked.options.isa, asked.ends};
+    TREADLE_ASSIGN(const c::StreamPrograms programs, stream->stream.plain_blocks(pushes));
+    TREADLE_ASSIGN(const c::Files files, c::compile_stream(programs, asked.options));
+    TREADLE_TRY(give_text(files.source, source));
+    return give_text(files.header, header);
   });
 }
 

@@ -11,18 +11,21 @@ namespace treadle::c {
 
 namespace {
 
-// The errors that a run returns, by the numbers of KernelError; a stream's own follow behind 100.
+// The errors that a run returns, by the numbers of KernelError; those behind 100 are a stream's own.
 struct ErrorCode {
   std::string_view name;
   int number;
   std::string_view meaning;
 };
+constexpr int kOfStreams = 101;
 constexpr ErrorCode kErrors[] = {
     {"DIVISION_BY_ZERO", 1, "an integer was divided by zero"},
     {"INDEX_OUT_OF_RANGE", 2, "an index lies outside of its axis"},
     {"NEGATIVE_EXPONENT", 3, "an exponent is negative"},
     {"INVALID_VALUE", 4, "a value is not allowed where it is used"},
     {"SEQUENCE_LENGTH", 6, "a length exceeds the sequence"},
+    {"STREAM_ENDED", kOfStreams, "the signal has ended: begin the stream anew"},
+    {"TOO_FEW_SAMPLES", 102, "the signal ended before the first run had its samples"},
 };
 
 }  // namespace
@@ -95,7 +98,7 @@ Status refused(const std::vector<Refusal>& refusals) {
   return error(Code::kNotImplemented, "the model cannot be written as C:{}", list);
 }
 
-void File::open_header(Text& text, size_t scratch, std::string_view runs) const {
+void File::open_header(Text& text, size_t scratch, std::string_view runs, bool ends) const {
   text.line("#ifndef {}_H", upper_);
   text.line("#define {}_H", upper_);
   text.blank();
@@ -112,7 +115,10 @@ void File::open_header(Text& text, size_t scratch, std::string_view runs) const 
   text.line("/* What {}_{} returns. */", prefix(), runs);
   text.open("enum");
   text.line("{}_OK = 0,", upper_);
-  for (const ErrorCode& code : kErrors) text.line("{}_{} = {}, /* {} */", upper_, code.name, code.number, code.meaning);
+  for (const ErrorCode& code : kErrors) {
+    if (code.number >= kOfStreams && !ends) continue;
+    text.line("{}_{} = {}, /* {} */", upper_, code.name, code.number, code.meaning);
+  }
   text.close(";");
   text.blank();
 }

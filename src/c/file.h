@@ -16,7 +16,9 @@ namespace treadle::c {
 class File {
  public:
   explicit File(const Options& options)
-      : options_(options), functions_(options.prefix, options.isa, options.libm), upper_(functions_.upper_prefix()) {}
+      : options_(options),
+        functions_(options.prefix, options.isa, options.libm, names_),
+        upper_(functions_.upper_prefix()) {}
 
   const Options& options() const { return options_; }
   const std::string& prefix() const { return options_.prefix; }
@@ -27,17 +29,18 @@ class File {
   std::string table(std::string_view name, ElementType type, const void* elements, size_t count);
   std::string error(std::string_view code) const { return upper_ + "_" + std::string(code); }
 
-  // The header's begin and end. `scratch`: bytes that a run works in.
-  void open_header(Text& text, size_t scratch, std::string_view runs) const;
+  // The header's begin and end. `scratch`: bytes that a run works in. `runs`: "run" or "push". `ends`: a stream that
+  // knows the end of its signal.
+  void open_header(Text& text, size_t scratch, std::string_view runs, bool ends = false) const;
   static void close_header(Text& text);
   // The source: what compilers have to know, helper functions, tables, then `code`.
   std::string source(std::string_view code) const;
 
  private:
   const Options& options_;
+  Names names_;
   Functions functions_;
   std::string upper_;
-  Names names_;
   std::string tables_;
   std::map<std::string, std::string, std::less<>> table_of_;  // by type and contents
 };

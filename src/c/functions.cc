@@ -10,7 +10,7 @@ namespace treadle::c {
 std::string Functions::get(std::string_view name, const std::function<void(Text&, const std::string&)>& write) {
   const auto known = names_.find(name);
   if (known != names_.end()) return known->second;
-  std::string full = fmt::format("{}_{}", prefix_, name);
+  std::string full = taken_.add(fmt::format("{}_{}", prefix_, name));
   names_.emplace(name, full);
   Text text;
   write(text, full);  // functions that it asks for are added meanwhile

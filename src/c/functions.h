@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "c/names.h"
 #include "c/text.h"
 #include "kernels/convert.h"
 #include "kernels/elementwise_ops.h"
@@ -20,7 +21,9 @@ class Functions {
  public:
   // `isa`: the instruction set whose kernels the code equals bit for bit.
   // `libm`: operations for which there is no formula call the C library's.
-  Functions(std::string prefix, Isa isa, bool libm) : prefix_(std::move(prefix)), isa_(isa), libm_(libm) {}
+  // `names`: of the file, which functions get theirs from.
+  Functions(std::string prefix, Isa isa, bool libm, Names& names)
+      : prefix_(std::move(prefix)), isa_(isa), libm_(libm), taken_(names) {}
 
   const std::string& prefix() const { return prefix_; }
   std::string upper_prefix() const;  // for macros
@@ -79,6 +82,7 @@ class Functions {
   std::string prefix_;
   Isa isa_;
   bool libm_;
+  Names& taken_;
   bool calls_libm_ = false;
   std::map<std::string, std::string, std::less<>> names_;  // of functions so far; empty: cannot be written
   std::map<std::string, std::string, std::less<>> alike_;  // of functions of get_alike, by their texts

@@ -1,6 +1,8 @@
 #include "c/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "c/names.h"
 
@@ -13,9 +15,14 @@ Result<bool> read_switch(std::string_view name, std::string_view value) {
   return error(Code::kInvalidArgument, "{}: expected 0 or 1, found '{}'", name, value);
 }
 
-}  // namespace
+std::optional<int64_t> read_size(std::string_view text) {
+  int64_t size = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || size < 0) return std::nullopt;
+  return size;
+}
 
-Status read_option(std::string_view option, Options& options, std::vector<std::pair<std::string, int64_t>>& sizes) {
+Status read_option(std::string_view option, bool of_stream, Asked& asked) {
   const size_t equals = std::min(option.find('='), option.size());
   const std::string_view name = option.substr(0, equals);
   const std::string_view value = option.substr(std::min(equals + 1, option.size()));
@@ -23,28 +30,39 @@ Status read_option(std::string_view option, Options& options, std::vector<std::p
     if (identifier(value) != value) {
       return error(Code::kInvalidArgument, "prefix: expected an identifier of C, found '{}'", value);
     }
-    options.prefix = value;
+    asked.options.prefix = value;
   } else if (name == "fma") {
     TREADLE_ASSIGN(const bool fuses, read_switch(name, value));
-    options.isa = fuses ? Isa::kAvx2 : Isa::kBaseline;
+    asked.options.isa = fuses ? Isa::kAvx2 : Isa::kBaseline;
   } else if (name == "libm") {
-    TREADLE_ASSIGN(options.libm, read_switch(name, value));
+    TREADLE_ASSIGN(asked.options.libm, read_switch(name, value));
   } else if (name == "dim") {
     const size_t split = value.rfind('=');
-    int64_t size = -1;
-    if (split != std::string_view::npos) {
-      const std::string_view number = value.substr(split + 1);
-      const auto read = std::from_chars(number.data(), number.data() + number.size(), size);
-      if (read.ec != std::errc() || read.ptr != number.data() + number.size()) size = -1;
+    const std::optional<int64_t> size =
+        split == std::string_view::npos ? std::nullopt : read_size(value.substr(split + 1));
+    if (split == 0 || !size) return error(Code::kInvalidArgument, "dim: expected NAME=SIZE, found '{}'", value);
+    asked.sizes.emplace_back(value.substr(0, split), *size);
+  } else if (of_stream && name == "samples") {
+    const std::optional<int64_t> samples = read_size(value);
+    if (!samples || *samples == 0) {
+      return error(Code::kInvalidArgument, "samples: expected a number above 0, found '{}'", value);
     }
-    if (split == 0 || size < 0) {
-      return error(Code::kInvalidArgument, "dim: expected NAME=SIZE, found '{}'", value);
-    }
-    sizes.emplace_back(value.substr(0, split), size);
+    asked.samples = *samples;
+  } else if (of_stream && name == "end") {
+    TREADLE_ASSIGN(asked.ends, read_switch(name, value));
   } else {
-    return error(Code::kInvalidArgument, "expected prefix, dim, fma or libm, found '{}'", option);
+    return error(Code::kInvalidArgument, "expected prefix, dim, fma{}, found '{}'",
+                 of_stream ? ", libm, samples or end" : " or libm", option);
   }
   return {};
+}
+
+}  // namespace
+
+Result<Asked> read_options(std::span<const char* const> texts, bool of_stream) {
+  Asked asked;
+  for (const char* text : texts) TREADLE_TRY(read_option(text, of_stream, asked));
+  return asked;
 }
 
 }  // namespace treadle::c

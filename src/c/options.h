@@ -1,7 +1,8 @@
 #pragma once
-// Options as texts: "prefix=NAME", "dim=NAME=SIZE", "fma=0", "libm=1".
+// Options as texts: "prefix=NAME", "dim=NAME=SIZE", "fma=0", "libm=1"; of streams also "samples=N", "end=0".
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,13 @@
 
 namespace treadle::c {
 
-// Sets what `option` says in `options` or in `sizes`. Errors: kInvalidArgument.
-Status read_option(std::string_view option, Options& options, std::vector<std::pair<std::string, int64_t>>& sizes);
+struct Asked {
+  Options options;
+  std::vector<std::pair<std::string, int64_t>> sizes;  // session::GivenSizes
+  int64_t samples = 0;                                 // of a push; 0: one hop
+  bool ends = true;                                    // whether a stream knows the end of its signal
+};
+// `of_stream`: whether a stream is to be written. Errors: kInvalidArgument.
+Result<Asked> read_options(std::span<const char* const> texts, bool of_stream);
 
 }  // namespace treadle::c

@@ -200,17 +200,19 @@ void Writer::write_instruction(uint32_t pc) {
   }
 }
 
-namespace {
-
-// Whether no result has an element.
-bool makes_nothing(const ir::Node& node) {
-  const auto is_empty = [](const ir::Value* v) {
-    return !v || (v->type.is_concrete() && known_element_count(v->type.shape) == 0);
-  };
-  return !node.outputs.empty() && std::ranges::all_of(node.outputs, is_empty);
+// Whether none of its results has an element.
+bool Writer::is_empty(const plan::KernelCall& call) const {
+  bool any = false;
+  for (const uint32_t s : std::span(call.operands).subspan(call.inputs, call.outputs)) {
+    if (s == kNoSlot) continue;
+    const Type& type = p_.slots[s].type;
+    any = true;
+    if (p_.slots[s].storage == Storage::kHandle || !type.is_concrete() || known_element_count(type.shape) > 0) {
+      return false;
+    }
+  }
+  return any;
 }
-
-}  // namespace
 
 void Writer::write_kernel(uint32_t pc) {
   const plan::KernelCall& call = *plan::kernel_of(p_, pc);
@@ -220,6 +222,7 @@ void Writer::write_kernel(uint32_t pc) {
       return refuse(pc, fmt::format("C has no elements of type {}", name(type.element)));
     }
   }
+  if (is_empty(call)) return;
   comment(pc);
   std::string why;
   instruction_fails_ = false;
@@ -231,8 +234,6 @@ void Writer::write_kernel(uint32_t pc) {
     write_other(*other, why);
   } else if (const OperatorFn write = operator_writer(*p_.node_of[pc]); write && call.group.empty()) {
     write({*this, *p_.node_of[pc], call}, why);
-  } else if (call.group.empty() && makes_nothing(*p_.node_of[pc])) {
-    // No element to write
   } else {
     why = "its code is not written in C yet";
   }

@@ -45,6 +45,7 @@ std::string function(const File& file, const Body& body) {
 
 Result<Files> compile(const plan::Program& program, const Options& options) {
   File file(options);
+  for (const char* name : {"run", "inputs", "outputs"}) file.names().reserve(file.prefix() + "_" + name);
   TREADLE_ASSIGN(const Body body, write_body(file, program, options.outputs, true));
   if (!body.refusals.empty()) return refused(body.refusals);
   Files files;

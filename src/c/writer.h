@@ -59,6 +59,7 @@ class Writer {
   // --- control flow
   void write_range(uint32_t begin, uint32_t end);
   void write_instruction(uint32_t pc);
+  bool is_empty(const plan::KernelCall& call) const;
   void write_kernel(uint32_t pc);
   uint32_t write_branch(uint32_t pc);
   uint32_t write_loop(uint32_t pc);

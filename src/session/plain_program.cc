@@ -16,51 +16,9 @@ namespace {
 constexpr std::string_view kForKernels[] = {"fuse-convolutions", "compute-on-bytes",  "fuse-integer-products",
                                             "fuse-attention",    "lay-channels-last", "append-to-picked-rows"};
 
-class Sizes {
- public:
-  explicit Sizes(std::span<const std::pair<std::string, int64_t>> given) : given_(given), used_(given.size()) {}
-
-  // Sets the sizes of an input that are open. `open` becomes the first one that stays so.
-  void set(const IoInfo& input, Type& type, std::string& open) {
-    for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-      Dim& size = type.shape[axis];
-      if (size.is_known()) continue;
-      const std::string symbol(size.symbol_name()), place = input.name + ":" + std::to_string(axis);
-      if (const auto known = find(place)) {
-        size = *known;
-      } else if (const auto named = symbol.empty() ? std::nullopt : find(symbol)) {
-        size = *named;
-      } else if (open.empty()) {
-        open = symbol.empty() ? place : symbol;
-      }
-    }
-  }
-
-  Status all_used() const {
-    for (size_t i = 0; i < given_.size(); ++i) {
-      if (!used_[i]) {
-        return error(Code::kInvalidArgument, "no input has an open size '{}': expected a size's name, or input:axis",
-                     given_[i].first);
-      }
-    }
-    return {};
-  }
-
- private:
-  std::optional<int64_t> find(std::string_view name) {
-    for (size_t i = 0; i < given_.size(); ++i) {
-      if (given_[i].first == name) return used_[i] = true, given_[i].second;
-    }
-    return std::nullopt;
-  }
-
-  std::span<const std::pair<std::string, int64_t>> given_;
-  std::vector<bool> used_;
-};
-
 Result<std::vector<plan::InputSpec>> knowledge_of_plain(const Loaded& loaded, const PlainSizes& known) {
   std::vector<plan::InputSpec> knowledge = knowledge_of_model(loaded.inputs);
-  Sizes sizes(known.sizes);
+  GivenSizes sizes(known.sizes);
   std::vector<bool> fixed(knowledge.size());
   for (const Feed& feed : known.fixed) {
     size_t at = 0;
@@ -71,6 +29,13 @@ Result<std::vector<plan::InputSpec>> knowledge_of_plain(const Loaded& loaded, co
     knowledge[at].type = feed.value->type();
     knowledge[at].contents = feed.value->tensor();
     fixed[at] = true;
+  }
+  for (const auto& [name, type] : known.types) {
+    for (size_t i = 0; i < knowledge.size(); ++i) {
+      if (loaded.inputs[i].name != name || fixed[i]) continue;
+      knowledge[i].type = type;
+      fixed[i] = true;
+    }
   }
   for (size_t i = 0; i < knowledge.size(); ++i) {
     const IoInfo& input = loaded.inputs[i];
@@ -84,9 +49,7 @@ Result<std::vector<plan::InputSpec>> knowledge_of_plain(const Loaded& loaded, co
       return error(Code::kInvalidArgument, "input '{}' is {}: expected a tensor of known rank", input.name,
                    knowledge[i].type.to_string());
     }
-    std::string open;
-    sizes.set(input, knowledge[i].type, open);
-    if (!open.empty()) {
+    if (const std::string open = sizes.set(input.name, knowledge[i].type); !open.empty()) {
       return error(Code::kInvalidArgument, "input '{}' is {}: say its size '{}'", input.name,
                    knowledge[i].type.to_string(), open);
     }
@@ -96,6 +59,40 @@ Result<std::vector<plan::InputSpec>> knowledge_of_plain(const Loaded& loaded, co
 }
 
 }  // namespace
+
+std::string GivenSizes::set(const std::string& input, Type& type) {
+  std::string open;
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    Dim& size = type.shape[axis];
+    if (size.is_known()) continue;
+    const std::string symbol(size.symbol_name()), place = input + ":" + std::to_string(axis);
+    if (const auto known = find(place)) {
+      size = *known;
+    } else if (const auto named = symbol.empty() ? std::nullopt : find(symbol)) {
+      size = *named;
+    } else if (open.empty()) {
+      open = symbol.empty() ? place : symbol;
+    }
+  }
+  return open;
+}
+
+Status GivenSizes::all_used() const {
+  for (size_t i = 0; i < given_.size(); ++i) {
+    if (!used_[i]) {
+      return error(Code::kInvalidArgument, "no input has an open size '{}': expected a size's name, or input:axis",
+                   given_[i].first);
+    }
+  }
+  return {};
+}
+
+std::optional<int64_t> GivenSizes::find(std::string_view name) {
+  for (size_t i = 0; i < given_.size(); ++i) {
+    if (given_[i].first == name) return used_[i] = true, given_[i].second;
+  }
+  return std::nullopt;
+}
 
 Result<std::shared_ptr<const plan::Program>> plain_program(const Loaded& loaded, const PlainSizes& known) {
   TREADLE_ASSIGN(const std::vector<plan::InputSpec> knowledge, knowledge_of_plain(loaded, known));

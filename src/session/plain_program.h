@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,11 +15,29 @@
 
 namespace treadle::session {
 
+// Open sizes of inputs, by the model's names for them ("N"), or by input and axis ("x:0").
+class GivenSizes {
+ public:
+  explicit GivenSizes(std::span<const std::pair<std::string, int64_t>> given) : given_(given), used_(given.size()) {}
+
+  // Sets the sizes of an input that are open. Returns the first one that stays so; empty: none does.
+  std::string set(const std::string& input, Type& type);
+  // Errors: kInvalidArgument for a size that no input has.
+  Status all_used() const;
+
+ private:
+  std::optional<int64_t> find(std::string_view name);
+
+  std::span<const std::pair<std::string, int64_t>> given_;
+  std::vector<bool> used_;
+};
+
 struct PlainSizes {
-  // Sizes by the model's names for them ("N"), or by input and axis ("x:0").
-  std::vector<std::pair<std::string, int64_t>> sizes;
-  std::span<const Feed> fixed;  // inputs that are always given these values
-  Isa isa = Isa::kAvx2;         // instruction set of the kernels whose orders of sums the code has
+  std::vector<std::pair<std::string, int64_t>> sizes;  // GivenSizes
+  std::span<const Feed> fixed;                         // inputs that are always given these values
+  // The types of these inputs, with known sizes.
+  std::span<const std::pair<std::string, Type>> types;
+  Isa isa = Isa::kAvx2;  // instruction set of the kernels whose orders of sums the code has
 };
 
 // Errors: kInvalidArgument for an input whose size stays open, for a name that the model lacks, for a value that does

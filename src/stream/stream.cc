@@ -24,6 +24,10 @@ Status Stream::reset() {
   return {};
 }
 
+Result<c::StreamPrograms> Stream::plain_blocks(const PlainPushes& pushes) const {
+  return treadle::plain_blocks(*layout_, pushes);
+}
+
 const std::vector<std::string>& Stream::output_names() const {
   return layout_->output_names;
 }

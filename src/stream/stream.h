@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "session/session.h"
+#include "stream/plain_blocks.h"
 #include "stream/push.h"
 
 namespace treadle {
@@ -89,6 +90,9 @@ class Stream {
   // the session, or the first node that asks for memory, takes a lock or makes a system call. Empty: they do. Of
   // steps if the stream is bound. Plans pushes of this size, as warm() does, and compiles nothing.
   Result<std::string> breaks_realtime(int64_t samples) const;
+
+  // The stream as programs of fixed sizes, for writers of code.
+  Result<c::StreamPrograms> plain_blocks(const PlainPushes& pushes) const;
 
   const std::vector<std::string>& output_names() const;
   // The axis along which the results of pushes are joined; -1 if each push gives the newest value.

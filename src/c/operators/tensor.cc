@@ -348,6 +348,27 @@ void write_copy(const Call& call, std::string&) {
   write_bytes(call, static_cast<size_t>(std::max(call.node.op->alias_input, 0)));
 }
 
+// The axes that are not moved keep their order.
+void write_move_axis(const Call& call, std::string& why) {
+  const Dims dims = call.dims(0), strides = contiguous_strides(dims);
+  const auto rank = static_cast<int64_t>(dims.size());
+  const auto place = [&](const char* name) {
+    const int64_t axis = call.node.attributes.get_int(name);
+    return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  };
+  plan::MoveCode code;
+  code.type = call.type(0);
+  plan::MoveCode::Region& all = code.regions.emplace_back();
+  all.from = call.input_slot(0);
+  all.to = call.output_slot(0);
+  all.dims = call.result_dims();
+  all.out_strides = contiguous_strides(all.dims);
+  all.in_strides = strides;
+  all.in_strides.erase(place("from"));
+  all.in_strides.insert(place("to"), strides[place("from")]);
+  write_moves(call.writer, code, why);
+}
+
 constexpr OperatorRow kRows[] = {
     {"GatherElements", "", write_gather_elements},
     {"ScatterElements", "", write_scatter_elements},
@@ -362,6 +383,7 @@ constexpr OperatorRow kRows[] = {
     {"CastLike", "", write_cast},
     {"Clip", "", write_clip},
     {"BitCast", "", write_copy},
+    {"MoveAxis", "treadle", write_move_axis},
 };
 
 }  // namespace

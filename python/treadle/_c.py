@@ -1,0 +1,11 @@
+"""Options of models as C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def written_options(prefix: str, dims: Mapping[str, int] | None, fma: bool, libm: bool) -> list[str]:
+    """What the engine is told, as texts."""
+    options = [f"prefix={prefix}", f"fma={int(fma)}", f"libm={int(libm)}"]
+    return options + [f"dim={name}={size}" for name, size in (dims or {}).items()]
