@@ -122,6 +122,14 @@ struct Call {
   const Tensor* constant(size_t i) const { return has_input(i) ? writer.constant(input_slot(i)) : nullptr; }
 };
 
+// Memory for `count` elements that only the instruction at hand uses: an expression.
+std::string room(Writer& writer, ElementType type, int64_t count);
+// An operand in another type than its own: its memory, or room with a name like `name`. Empty if there is none.
+std::string operand(const Call& call, size_t i, ElementType type, const char* name);
+// The same for a result, which store_result() then converts.
+std::string result(const Call& call, size_t i, ElementType type, const char* name);
+void store_result(const Call& call, size_t i, ElementType type, const std::string& from);
+
 // Writes the node's code, or sets `why`.
 using OperatorFn = void (*)(const Call& call, std::string& why);
 struct OperatorRow {
@@ -153,6 +161,7 @@ std::span<const OperatorRow> resample_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> softmax_operators();
+std::span<const OperatorRow> state_operators();
 std::span<const OperatorRow> tensor_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> tree_operators();

@@ -181,67 +181,11 @@ def drawn_loop(random):
     return model_of([node], {"x": x}, ["y", "h"], constants), {"x": x}
 
 
-def drawn_attention(random):
-    """Heads, lengths and types; masks, windows, caches, valid lengths and shown scores, each or none."""
-
-    def one_of(*values):
-        return values[int(random.integers(len(values)))]
-
-    dtype = one_of(np.float32, np.float32, np.float16, np.float64)
-    batch, heads, group = one_of(1, 2), one_of(1, 2, 3), one_of(1, 1, 2)
-    queries, keys, past = one_of(1, 2, 7, 9, 70), one_of(1, 2, 5, 20, 130), one_of(0, 0, 1, 12)
-    size, width = one_of(1, 3, 8, 16, 33), one_of(1, 2, 5, 16, 40)
-    total = past + keys
-    packed, with_lengths = bool(random.integers(2)), not past and one_of(True, False, False)
-
-    def tensor(*shape):
-        return random.standard_normal(shape).astype(dtype)
-
-    def of_heads(count, length, last):
-        return tensor(batch, length, count * last) if packed else tensor(batch, count, length, last)
-
-    inputs = {
-        "q": of_heads(heads * group, queries, size),
-        "k": of_heads(heads, keys, size),
-        "v": of_heads(heads, keys, width),
-    }
-    names = ["q", "k", "v", "", "", "", ""]
-    if kind := one_of("", "bool", "float", "short"):
-        shape = [one_of(1, batch), one_of(1, heads * group), queries, total][one_of(0, 1, 2) :]
-        if kind == "short" and total > 1:
-            shape[-1] = int(random.integers(1, total))
-        mask = random.standard_normal(shape).astype(dtype)
-        inputs["mask"] = mask > -0.3 if kind == "bool" else np.where(mask > -1, mask, -np.inf).astype(dtype)
-        names[3] = "mask"
-    if past:
-        inputs |= {"past_k": tensor(batch, heads, past, size), "past_v": tensor(batch, heads, past, width)}
-        names[4:6] = ["past_k", "past_v"]
-    if with_lengths:
-        inputs["lengths"] = random.integers(0, total + 1, batch)
-        names[6] = "lengths"
-    attributes = {"is_causal": int(random.integers(2)), "qk_matmul_output_mode": int(random.integers(4))}
-    if packed:
-        attributes |= {"q_num_heads": heads * group, "kv_num_heads": heads}
-    attributes |= one_of({}, {"softcap": 2.0}) | one_of({}, {"scale": 0.3})
-    attributes |= one_of({}, {}, {"left_window_size": 3}, {"right_window_size": 2, "left_window_size": 0})
-    presents = ["present_k", "present_v"] if past or (not with_lengths and random.integers(2)) else ["", ""]
-    outputs = ["y", *presents, *one_of(["scores"], [])]
-    while not names[-1]:
-        names.pop()
-    while not outputs[-1]:
-        outputs.pop()
-    node = helper.make_node("Attention", names, outputs, **attributes)
-    return model_of([node], inputs, [o for o in outputs if o], opset=25), inputs
-
-
 DRAWN = [drawn_reduction, drawn_softmax, drawn_product, drawn_elementwise, drawn_loop]
-MANY_DRAWN = [drawn_attention]
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize(
-    ("draw", "seed"), [*itertools.product(DRAWN, range(6)), *itertools.product(MANY_DRAWN, range(16))]
-)
+@pytest.mark.parametrize(("draw", "seed"), list(itertools.product(DRAWN, range(6))))
 def test_bits_are_the_engines(tmp_path, draw, seed, processor):
     if not usable(PROCESSORS[processor][0]):
         pytest.skip("the processor has no fused multiply-add")

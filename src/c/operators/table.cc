@@ -13,7 +13,7 @@ OperatorFn operator_writer(const ir::Node& node) {
         loss_operators(),      matrix_operators(),      ngram_operators(),     norm_operators(),
         pool_operators(),      quant_operators(),       random_operators(),    region_operators(),
         resample_operators(),  sequence_operators(),    signal_operators(),    softmax_operators(),
-        tensor_operators(),    training_operators(),    tree_operators()}) {
+        state_operators(),     tensor_operators(),      training_operators(),  tree_operators()}) {
     for (const OperatorRow& row : family) {
       if (row.name == node.op->name && row.domain == node.op->domain) return row.write;
     }

@@ -1,4 +1,4 @@
-// CausalConvWithState: a convolution of each channel with its own kernel over past and new steps.
+#include "ops/attention/causal_conv.h"
 
 #include "kernels/dispatch.h"
 #include "op/axis_rules.h"
@@ -6,14 +6,13 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "ops/costs.h"
-#include "ops/norm/channels.h"
 
 namespace treadle::attention {
 
 namespace {
 
-enum Input : size_t { kData, kWeight, kBias, kPast };
-constexpr size_t kInputs = 4;
+using enum CausalConvState::Input;
+constexpr size_t kInputs = CausalConvState::kInputs;
 
 Status expect(const InferContext& ctx, size_t i, std::string_view what, const Shape& expected) {
   const Shape* shape = ctx.shape(i);
@@ -50,16 +49,7 @@ Status infer_causal_conv(InferContext& ctx) {
   return {};
 }
 
-struct CausalConvState {
-  size_t batch = 0, channels = 0, length = 0, taps = 1;
-  WideOperand inputs[kInputs];
-  bool present[kInputs] = {};
-  norm::WideResult output, state;
-  bool has_state = false;
-  kernels::Row swish = nullptr;
-  size_t row = 0;  // offset in scratch of a channel's past and new steps
-  uint32_t outputs = 0, scratch = 0;
-};
+}  // namespace
 
 uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const CausalConvState*>(state);
@@ -96,6 +86,8 @@ uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* 
   if (last) s.state.finish(last, scratch);
   return 0;
 }
+
+namespace {
 
 Status prepare_causal_conv(PrepareContext& ctx) {
   auto* s = ctx.make_state<CausalConvState>();

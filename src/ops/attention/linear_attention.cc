@@ -1,5 +1,4 @@
-// LinearAttention: each head has a state of d_k x d_v numbers, which each token decays, corrects and adds to. The
-// token's queries read the state.
+#include "ops/attention/linear_attention.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,25 +8,20 @@
 #include "op/operands.h"
 #include "op/pieces.h"
 #include "ops/costs.h"
-#include "ops/norm/channels.h"
 
 namespace treadle::attention {
 
 namespace {
 
-enum Input : size_t { kQuery, kKey, kValue, kPast, kDecay, kBeta };
-constexpr size_t kInputs = 6;
+using enum LinearState::Input;
+constexpr size_t kInputs = LinearState::kInputs;
 
-struct Rule {
-  bool gated = false, delta = false;
-};
-
-Result<Rule> read_rule(const ir::Attributes& attributes) {
+Result<LinearRule> read_rule(const ir::Attributes& attributes) {
   const std::string_view rule = attributes.get_string("update_rule", "gated_delta");
-  if (rule == "linear") return Rule{};
-  if (rule == "gated") return Rule{true, false};
-  if (rule == "delta") return Rule{false, true};
-  if (rule == "gated_delta") return Rule{true, true};
+  if (rule == "linear") return LinearRule{};
+  if (rule == "gated") return LinearRule{true, false};
+  if (rule == "delta") return LinearRule{false, true};
+  if (rule == "gated_delta") return LinearRule{true, true};
   return error(Code::kInvalidModel, "attribute update_rule is \"{}\", expected linear, gated, delta or gated_delta",
                rule);
 }
@@ -73,7 +67,7 @@ Status infer_linear_attention(InferContext& ctx) {
     return error(Code::kInvalidModel, "there are {} heads of queries, expected a multiple of the heads of keys, {}",
                  heads, shared);
   }
-  TREADLE_ASSIGN(const Rule rule, read_rule(ctx.attributes()));
+  TREADLE_ASSIGN(const LinearRule rule, read_rule(ctx.attributes()));
   TREADLE_ASSIGN(Dim d_k, head_width(ctx, kQuery, heads));
   TREADLE_ASSIGN(const Dim key, head_width(ctx, kKey, shared));
   TREADLE_ASSIGN(const Dim d_v, head_width(ctx, kValue, shared));
@@ -103,19 +97,6 @@ Status infer_linear_attention(InferContext& ctx) {
 }
 
 // ---- Kernel
-
-struct LinearState {
-  int64_t batch = 0, length = 0, heads = 0, shared = 0, d_k = 0, d_v = 0;
-  int64_t decay_width = 0, beta_width = 0;  // per token
-  Rule rule;
-  float scale = 1;
-  WideOperand inputs[kInputs];
-  bool present[kInputs] = {};
-  norm::WideResult output, state;
-  bool has_state = false;
-  size_t state_scratch = 0, correction = 0;  // offsets in scratch
-  uint32_t outputs = 0, scratch = 0;
-};
 
 // The rows of one token for one head of keys.
 struct Token {
@@ -169,6 +150,8 @@ void step(const LinearState& s, const Token& t, float* state, float* correction,
   for (int64_t g = 0; g < s.heads / s.shared; ++g) read(s, t.query + g * s.d_k, state, out + g * s.d_v);
 }
 
+}  // namespace
+
 uint32_t run_linear_attention(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const LinearState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[s.scratch]]);
@@ -205,6 +188,8 @@ uint32_t run_linear_attention(const void* state, void* const* slots, const uint3
   if (last) s.state.finish(last, scratch);
   return 0;
 }
+
+namespace {
 
 Status prepare_linear_attention(PrepareContext& ctx) {
   auto* s = ctx.make_state<LinearState>();

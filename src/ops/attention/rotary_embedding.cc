@@ -1,6 +1,5 @@
-// RotaryEmbedding rotates pairs of elements of each head by the angle of their position.
+#include "ops/attention/rotary_embedding.h"
 
-#include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
@@ -12,7 +11,7 @@ namespace treadle::attention {
 
 namespace {
 
-enum Input : size_t { kData, kCos, kSin, kPositions };
+using enum RotaryState::Input;
 
 // ---- Inference
 
@@ -75,17 +74,6 @@ Status infer_rotary(InferContext& ctx) {
 
 // ---- Kernel
 
-struct RotaryState {
-  int64_t batch = 0, heads = 0, length = 0, size = 0;
-  int64_t head_stride = 0, row_stride = 0;  // in elements
-  int64_t half = 0;                         // pairs that are rotated
-  bool interleaved = false;
-  int64_t positions = 0;  // rows of the table of angles; 0: one row per token
-  ElementType type = ElementType::kFloat;
-  kernels::TileConverter widen, narrow;
-  uint32_t output = 3, scratch = 4;
-};
-
 void turn(const RotaryState& s, const float* x, const float* cosine, const float* sine, float* y) {
   const int64_t half = s.half;
   if (s.interleaved) {
@@ -103,6 +91,8 @@ void turn(const RotaryState& s, const float* x, const float* cosine, const float
   }
   for (int64_t i = 2 * half; i < s.size; ++i) y[i] = x[i];
 }
+
+}  // namespace
 
 uint32_t run_rotary(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const RotaryState*>(state);
@@ -142,6 +132,8 @@ uint32_t run_rotary(const void* state, void* const* slots, const uint32_t* opera
   }
   return 0;
 }
+
+namespace {
 
 Status prepare_rotary(PrepareContext& ctx) {
   auto* s = ctx.make_state<RotaryState>();
