@@ -412,28 +412,29 @@ std::string repacked(Writer& w, const plan::ProductCode& code, const Tensor& b) 
 
 }  // namespace
 
-void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
-  const kernels::GemmShape& s = code.shape;
-  const ElementType type = code.type;
-  const std::string a = w.reads(code.a, type), c = w.writes(code.c, type);
-  std::string b;
-  int64_t b_row = s.b_row, b_col = s.b_col;
-  const Tensor* weights = w.constant(code.b);
+void write_matrices(Writer& w, const Matrices& p) {
+  const kernels::GemmShape& s = p.shape;
+  const ElementType type = p.type;
   const bool dots = s.n <= kernels::kGemmDotColumns;
-  if (weights && code.stack.empty() && !dots && b_col != 1) {
-    b = repacked(w, code, *weights);
-    b_row = s.n, b_col = 1;
-  } else {
-    b = w.reads(code.b, type);
-  }
+  const std::string &a = p.a, &b = p.b, &c = p.c;
+  int64_t b_row = s.b_row, b_col = s.b_col;
   Dims sizes, a_steps, b_steps, c_steps;
-  for (const auto& level : code.stack) {
+  for (const auto& level : p.stack) {
     sizes.push_back(level.size), a_steps.push_back(level.a), b_steps.push_back(level.b), c_steps.push_back(level.c);
   }
   Loops stack(w, "m");
   stack.open(sizes);
-  const std::string a_at = plus(a, stack.offset(a_steps)), b_at = plus(b, stack.offset(b_steps)),
-                    c_at = plus(c, stack.offset(c_steps));
+  const std::string a_at = plus(a, stack.offset(a_steps)), c_at = plus(c, stack.offset(c_steps));
+  std::string b_at = plus(b, stack.offset(b_steps));
+  // Columns of b that few rows of a meet are read as they are.
+  constexpr int64_t kFewRows = 4;
+  if (!dots && b_col != 1 && b_row == 1 && s.m >= kFewRows) {
+    const std::string rows = room(w, type, s.k * s.n);
+    w.text().line("{}({}, {}, {}, {}, {}, {});", columns_function(w.functions(), type, type), b_at, b_col, s.n, s.k,
+                  rows, s.n);
+    b_at = rows;
+    b_row = s.n, b_col = 1;
+  }
   if (dots || b_col != 1) {
     // One column at a time.
     Loops loops(w);
@@ -452,12 +453,12 @@ void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
                   s.a_row, s.a_col, b_at, b_row, c_at, s.c_row, s.m, s.n, s.k);
   }
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
-  const bool has_bias = code.bias != plan::kNoSlot;
+  const bool has_bias = !p.bias.empty();
   if (s.alpha != 1 || has_bias || clamps) {
     Loops loops(w);
     loops.open({s.m, s.n});
     const std::string at = loops.offset({s.c_row, 1});
-    const std::string base = code.stack.empty() ? c : fmt::format("({})", c_at);
+    const std::string base = p.stack.empty() ? c : fmt::format("({})", c_at);
     const bool real = is_float(type);
     const std::string_view t = stored(type);
     const std::string_view u = byte_width(type) == 8 ? "uint64_t" : "uint32_t";
@@ -473,7 +474,7 @@ void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
     w.text().line("{} x = {}[{}];", t, base, at);
     if (s.alpha != 1) w.text().line("x = {};", apply("x", "*", number(s.alpha)));
     if (has_bias) {
-      w.text().line("{} y = {}[{}];", t, w.reads(code.bias, type), loops.offset({s.bias_row, s.bias_col}));
+      w.text().line("{} y = {}[{}];", t, p.bias, loops.offset({s.bias_row, s.bias_col}));
       if (s.beta != 1) w.text().line("y = {};", apply(number(s.beta), "*", "y"));
       w.text().line("x = {};", apply("x", "+", "y"));
     }
@@ -483,6 +484,35 @@ void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
     loops.close();
   }
   stack.close();
+}
+
+void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
+  Matrices p{code.shape, code.stack, code.type, {}, {}, {}, {}};
+  const bool converts = code.stored != code.type;
+  // Operands of narrow floats as floats
+  const auto read = [&](uint32_t slot, int64_t count) {
+    const std::string from = w.reads(slot, code.stored);
+    if (!converts) return from;
+    const std::string wide = room(w, code.type, count);
+    w.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = {};", count, wide,
+                  w.converted(code.stored, code.type, from + "[i]"));
+    return wide;
+  };
+  p.a = read(code.a, code.a_count);
+  const Tensor* weights = w.constant(code.b);
+  if (weights && !converts && code.stack.empty() && p.shape.n > kernels::kGemmDotColumns && p.shape.b_col != 1) {
+    p.b = repacked(w, code, *weights);
+    p.shape.b_row = p.shape.n, p.shape.b_col = 1;
+  } else {
+    p.b = read(code.b, code.b_count);
+  }
+  if (code.bias != plan::kNoSlot) p.bias = read(code.bias, code.bias_count);
+  const std::string to = w.writes(code.c, code.stored);
+  p.c = converts ? room(w, code.type, code.c_count) : to;
+  write_matrices(w, p);
+  if (!converts) return;
+  w.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = {};", code.c_count, to,
+                w.converted(code.type, code.stored, p.c + "[i]"));
 }
 
 void write_gather(Writer& w, const plan::GatherCode& code, std::string&) {

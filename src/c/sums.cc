@@ -412,4 +412,18 @@ std::string dot_function(Functions& functions, ElementType type) {
   });
 }
 
+std::string columns_function(Functions& functions, ElementType from, ElementType to) {
+  return functions.get(fmt::format("columns_{}_to_{}", suffix(from), suffix(to)), [&](Text& text,
+                                                                                      const std::string& name) {
+    text.open(
+        "static void {}(const {} *x, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t n, {} *restrict y, ptrdiff_t y_step)",
+        name, stored(from), stored(to));
+    text.open("for (ptrdiff_t k = 0; k < n; ++k)");
+    text.line("for (ptrdiff_t i = 0; i < rows; ++i) y[k * y_step + i] = {};",
+              functions.converted(from, to, "x[i * step + k]"));
+    text.close();
+    text.close();
+  });
+}
+
 }  // namespace treadle::c

@@ -26,6 +26,9 @@ std::string dot_function(Functions& functions, ElementType type);
 // each element; rows of b and c are contiguous. From kProductRows on several rows share what is read of b.
 constexpr int64_t kProductRows = 4;
 std::string product_function(Functions& functions, ElementType type, int64_t m);
+// f(x, step, rows, n, y, y_step): rows of n elements, `step` apart, become columns of rows that are `y_step` apart, in
+// another type. So a product with rows has contiguous rows of b.
+std::string columns_function(Functions& functions, ElementType from, ElementType to);
 // f(x, y, exps, n): the softmax of a row; `exps` is room for n elements. With x, y and exps of one type, all may be
 // one.
 std::string softmax_function(Functions& functions, ElementType type);

@@ -93,6 +93,14 @@ void write_moves(Writer& writer, const plan::MoveCode& code, std::string& why);
 void write_reduction(Writer& writer, const plan::ReductionCode& code, std::string& why);
 void write_extremes(Writer& writer, const plan::ArgReductionCode& code, std::string& why);
 void write_product(Writer& writer, const plan::ProductCode& code, std::string& why);
+// A product whose operands are expressions of pointers to `type`. `bias` may be empty.
+struct Matrices {
+  kernels::GemmShape shape;
+  std::vector<plan::ProductCode::Level> stack;
+  ElementType type;
+  std::string a, b, bias, c;
+};
+void write_matrices(Writer& writer, const Matrices& product);
 void write_gather(Writer& writer, const plan::GatherCode& code, std::string& why);
 
 // The product of the sizes [begin, end).

@@ -216,7 +216,8 @@ const void* packed_of(const ElementwiseForm& form, const ir::Node& node) {
 
 ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
   ProductCode code;
-  code.type = node.outputs[0]->type.element;
+  code.stored = node.outputs[0]->type.element;
+  code.type = wide_type(code.stored);
   code.shape = form.product->plan.shape;
   code.shape.b_packed = false;
   code.a = in.operands[0];
@@ -281,7 +282,7 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
     return std::nullopt;
   }
   // Code for any size reduces nothing to the neutral element.
-  const bool may_be_empty = plain && form.kind == Kind::kReduction;
+  const bool may_be_empty = plain && (form.kind == Kind::kReduction || form.kind == Kind::kProduct);
   if (!may_be_empty && (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1)) return std::nullopt;
   switch (form.kind) {
     case Kind::kReduction:
@@ -291,7 +292,7 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
     case Kind::kGather:
       return gather_of(form, node, call);
     case Kind::kProduct:
-      if (!is_stored_as_computed(node.inputs[0]->type.element)) return std::nullopt;
+      if (!plain && !is_stored_as_computed(node.inputs[0]->type.element)) return std::nullopt;
       return product_of(form, node, call);
     default:
       return std::nullopt;

@@ -95,7 +95,8 @@ struct ProductCode {
     int64_t size, a, b, c;  // strides between matrices
   };
   uint32_t a = kNoSlot, b = kNoSlot, bias = kNoSlot, c = kNoSlot;
-  ElementType type = ElementType::kUndefined;
+  ElementType type = ElementType::kUndefined;    // of the sums
+  ElementType stored = ElementType::kUndefined;  // of operands and result: `type`, or narrower floats
   kernels::GemmShape shape;
   int64_t a_count = 0, b_count = 0, bias_count = 0, c_count = 0;  // elements
   std::vector<Level> stack;                                       // outermost first
@@ -170,7 +171,8 @@ struct Unit;
 std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit& unit, const ValueLists& values,
                                                 const KernelCall& call);
 // The code of one node, whose preparation gave `form` and the call's kernel. Null: native code has to call the kernel.
-// `plain`: also where kernels are as fast as native code, and moves of elements that native code does not hold.
+// `plain`: also where kernels are as fast as native code, moves of elements that native code does not hold, and
+// products of narrow floats.
 std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
                                                const KernelCall& call, bool plain);
 

@@ -140,7 +140,8 @@ class KeyWriter {
     d_.number(element).number(wide).number(outer).number(n).number(row).number(count);
   }
   void add(const ProductCode& code) {
-    const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack, panels] = code;
+    // Native code computes in the type that is stored.
+    const auto& [a, b, bias, c, element, stored, shape, a_count, b_count, bias_count, c_count, stack, panels] = code;
     for (const uint32_t s : {a, b, bias, c}) slot(s);
     d_.number(element);
     const auto& [m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col, alpha, beta, b_packed, b_half, b_bytes,

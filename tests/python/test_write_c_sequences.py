@@ -66,7 +66,12 @@ def drawn_attention(random):
 
 def drawn_linear_attention(random):
     rule = one_of(random, "linear", "gated", "delta", "gated_delta")
-    batch, length, shared, group = (one_of(random, 1, 2), one_of(random, 1, 5), one_of(random, 1, 2), one_of(random, 1, 3))
+    batch, length, shared, group = (
+        one_of(random, 1, 2),
+        one_of(random, 1, 5),
+        one_of(random, 1, 2),
+        one_of(random, 1, 3),
+    )
     d_k, d_v = one_of(random, 1, 4, 9), one_of(random, 1, 3, 8, 17)
     dtype, state = one_of(random, (np.float32, np.float32), (np.float16, np.float16), (np.float16, np.float32))
 
@@ -101,9 +106,19 @@ def drawn_linear_attention(random):
 
 
 def drawn_causal_conv(random):
-    batch, channels, length, taps = (one_of(random, 1, 2), one_of(random, 1, 3), one_of(random, 1, 2, 19), one_of(random, 1, 4))
+    batch, channels, length, taps = (
+        one_of(random, 1, 2),
+        one_of(random, 1, 3),
+        one_of(random, 1, 2, 19),
+        one_of(random, 1, 4),
+    )
     dtype = one_of(random, np.float32, np.float16)
-    shapes = {"x": (batch, channels, length), "w": (channels, 1, taps), "b": (channels,), "p": (batch, channels, taps - 1)}
+    shapes = {
+        "x": (batch, channels, length),
+        "w": (channels, 1, taps),
+        "b": (channels,),
+        "p": (batch, channels, taps - 1),
+    }
     kept = [name for name in shapes if name in "xw" or random.integers(2)]
     inputs = {name: random.standard_normal(shapes[name]).astype(dtype) for name in kept}
     names = [name if name in kept else "" for name in shapes]
@@ -114,7 +129,12 @@ def drawn_causal_conv(random):
 
 
 def drawn_rotary(random):
-    batch, heads, length, size = (one_of(random, 1, 2), one_of(random, 1, 3), one_of(random, 1, 5), one_of(random, 2, 8, 22))
+    batch, heads, length, size = (
+        one_of(random, 1, 2),
+        one_of(random, 1, 3),
+        one_of(random, 1, 5),
+        one_of(random, 2, 8, 22),
+    )
     turned, packed, table = one_of(random, 0, 2, size), random.integers(2), one_of(random, 0, 7)
     dtype = one_of(random, np.float32, np.float16)
     half = (turned or size) // 2
@@ -135,7 +155,34 @@ def drawn_rotary(random):
     return model_of([node], inputs, ["y"], opset=23), inputs
 
 
-DRAWN = {drawn_attention: 16, drawn_linear_attention: 8, drawn_causal_conv: 6, drawn_rotary: 6}
+def drawn_product(random):
+    """Stacks of matrices of each type, transposed by nodes of their own, and Gemm."""
+    dtype = one_of(random, np.float32, np.float64, np.float16, np.float16, np.int32, np.uint64)
+    m, n, k = (one_of(random, 1, 2, 3, 5, 17, 40) for _ in range(3))
+    stack = one_of(random, [], [2], [3, 2])
+
+    def tensor(*shape):
+        return (random.standard_normal(shape) * 3).astype(np.int32 if dtype == np.uint64 else dtype).astype(dtype)
+
+    inputs = {"a": tensor(*stack, m, k), "b": tensor(*(stack if random.integers(2) else []), k, n)}
+    nodes, names = [], ["a", "b"]
+    for i, name in enumerate(names):
+        if random.integers(2):
+            x = inputs[name]
+            order = [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
+            inputs[name] = np.ascontiguousarray(x.transpose(order))
+            nodes.append(helper.make_node("Transpose", [name], [f"t{i}"], perm=order))
+            names[i] = f"t{i}"
+    if not stack and dtype != np.int32 and random.integers(2):
+        inputs["c"] = tensor(*one_of(random, [n], [m, 1], [1]))
+        scales = {} if dtype == np.uint64 else {"alpha": one_of(random, 1.0, 0.7), "beta": one_of(random, 1.0, 0.3)}
+        nodes.append(helper.make_node("Gemm", [*names, "c"], ["y"], **scales))
+    else:
+        nodes.append(helper.make_node("MatMul", names, ["y"]))
+    return model_of(nodes, inputs, ["y"]), inputs
+
+
+DRAWN = {drawn_product: 16, drawn_attention: 16, drawn_linear_attention: 8, drawn_causal_conv: 6, drawn_rotary: 6}
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

@@ -29,19 +29,6 @@ std::string rows_function(Functions& f, ElementType from, ElementType to) {
   });
 }
 
-// f(x, step, rows, n, y, y_step): the same rows become columns.
-std::string columns_function(Functions& f, ElementType from, ElementType to) {
-  return f.get(fmt::format("columns_{}_to_{}", suffix(from), suffix(to)), [&](Text& text, const std::string& name) {
-    text.open(
-        "static void {}(const {} *x, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t n, {} *restrict y, ptrdiff_t y_step)",
-        name, stored(from), stored(to));
-    text.open("for (ptrdiff_t k = 0; k < n; ++k)");
-    text.line("for (ptrdiff_t i = 0; i < rows; ++i) y[k * y_step + i] = {};", f.converted(from, to, "x[i * step + k]"));
-    text.close();
-    text.close();
-  });
-}
-
 // f(row, n, cap): cap * tanh(row / cap).
 std::string cap_function(Functions& f, ElementType type) {
   const std::string tanh = f.operation(ElementwiseOp::kTanh, type);

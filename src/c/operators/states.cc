@@ -178,8 +178,8 @@ void write_causal_conv(const Call& call, std::string& why) {
                     past = operand(call, CausalConvState::kPast, kFloat, "past");
   const std::string y = result(call, 0, kFloat, "sums"),
                     carried = s.has_state ? result(call, 1, kFloat, "carried") : std::string();
-  text.line("{}({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});", causal_conv_function(w.functions(), s.swish != nullptr), x,
-            weights, or_null(bias), or_null(past), room(w, kFloat, static_cast<int64_t>(s.length + s.taps - 1)), y,
+  text.line("{}({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});", causal_conv_function(w.functions(), s.swish != nullptr),
+            x, weights, or_null(bias), or_null(past), room(w, kFloat, static_cast<int64_t>(s.length + s.taps - 1)), y,
             or_null(carried), s.batch, s.channels, s.length, s.taps);
   store_result(call, 0, kFloat, y);
   if (s.has_state) store_result(call, 1, kFloat, carried);
@@ -187,28 +187,29 @@ void write_causal_conv(const Call& call, std::string& why) {
 }
 
 std::string turn_function(Functions& f, ElementType type, bool interleaved) {
-  return f.get(fmt::format("turn_{}{}", interleaved ? "pairs_" : "", suffix(type)), [&](Text& text,
-                                                                                       const std::string& name) {
-    const auto load = [&](const char* element) { return f.converted(type, kFloat, element); };
-    const auto store = [&](const char* to, const char* value) {
-      text.line("y[{}] = {};", to, f.converted(kFloat, type, value));
-    };
-    const char *first = interleaved ? "2 * i" : "i", *second = interleaved ? "2 * i + 1" : "half + i";
-    text.line("/* One head of one token, by the angles of its position. */");
-    text.open("static void {0}(const {1} *x, const {1} *cosines, const {1} *sines, {1} *restrict y, ptrdiff_t half, "
-              "ptrdiff_t size)",
-              name, stored(type));
-    text.open("for (ptrdiff_t i = 0; i < half; ++i)");
-    text.line("const float cosine = {}, sine = {};", load("cosines[i]"), load("sines[i]"));
-    text.line("const float a = {}, b = {};", load(fmt::format("x[{}]", first).c_str()),
-              load(fmt::format("x[{}]", second).c_str()));
-    text.line("const float ca = cosine * a, sb = sine * b, sa = sine * a, cb = cosine * b;");
-    store(first, "ca - sb");
-    store(second, "sa + cb");
-    text.close();
-    text.line("for (ptrdiff_t i = 2 * half; i < size; ++i) y[i] = x[i];");
-    text.close();
-  });
+  return f.get(
+      fmt::format("turn_{}{}", interleaved ? "pairs_" : "", suffix(type)), [&](Text& text, const std::string& name) {
+        const auto load = [&](const char* element) { return f.converted(type, kFloat, element); };
+        const auto store = [&](const char* to, const char* value) {
+          text.line("y[{}] = {};", to, f.converted(kFloat, type, value));
+        };
+        const char *first = interleaved ? "2 * i" : "i", *second = interleaved ? "2 * i + 1" : "half + i";
+        text.line("/* One head of one token, by the angles of its position. */");
+        text.open(
+            "static void {0}(const {1} *x, const {1} *cosines, const {1} *sines, {1} *restrict y, ptrdiff_t half, "
+            "ptrdiff_t size)",
+            name, stored(type));
+        text.open("for (ptrdiff_t i = 0; i < half; ++i)");
+        text.line("const float cosine = {}, sine = {};", load("cosines[i]"), load("sines[i]"));
+        text.line("const float a = {}, b = {};", load(fmt::format("x[{}]", first).c_str()),
+                  load(fmt::format("x[{}]", second).c_str()));
+        text.line("const float ca = cosine * a, sb = sine * b, sa = sine * a, cb = cosine * b;");
+        store(first, "ca - sb");
+        store(second, "sa + cb");
+        text.close();
+        text.line("for (ptrdiff_t i = 2 * half; i < size; ++i) y[i] = x[i];");
+        text.close();
+      });
 }
 
 void write_rotary(const Call& call, std::string& why) {
@@ -226,11 +227,12 @@ void write_rotary(const Call& call, std::string& why) {
     angle = "(ptrdiff_t)at";
   }
   text.open("for (ptrdiff_t h = 0; h < {}; ++h)", s.heads);
-  text.line("const ptrdiff_t start = i / {0} * {1} + h * {2} + i % {0} * {3};", s.length,
-            s.heads * s.length * s.size, s.head_stride, s.row_stride);
+  text.line("const ptrdiff_t start = i / {0} * {1} + h * {2} + i % {0} * {3};", s.length, s.heads * s.length * s.size,
+            s.head_stride, s.row_stride);
   text.line("{}({} + start, {} + {} * {}, {} + {} * {}, {} + start, {}, {});",
-            turn_function(w.functions(), s.type, s.interleaved), call.in(RotaryState::kData), call.in(RotaryState::kCos),
-            angle, s.half, call.in(RotaryState::kSin), angle, s.half, call.out(), s.half, s.size);
+            turn_function(w.functions(), s.type, s.interleaved), call.in(RotaryState::kData),
+            call.in(RotaryState::kCos), angle, s.half, call.in(RotaryState::kSin), angle, s.half, call.out(), s.half,
+            s.size);
   text.close();
   text.close();
 }

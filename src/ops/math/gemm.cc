@@ -94,7 +94,7 @@ Status prepare_gemm(PrepareContext& ctx) {
   TREADLE_TRY(state->b.prepare(ctx.inputs[1], wide, scratch));
   if (state->has_bias) TREADLE_TRY(state->c.prepare(ctx.inputs[2], wide, scratch));
   TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch, ctx.threads));
-  if (ctx.form && !kRagged && wide == out.type && !state->gemm.plan.shape.b_half) {
+  if (ctx.form && !kRagged && !state->gemm.plan.shape.b_half) {
     ctx.form->kind = ElementwiseForm::Kind::kProduct;
     ctx.form->product = &state->gemm;
   }

@@ -144,10 +144,11 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   ScratchLayout scratch;
   TREADLE_TRY(state->a.prepare(a, wide, scratch));
   TREADLE_TRY(state->b.prepare(b, wide, scratch));
-  Problem p = describe(a, state->a.strides, b, state->b.strides);
+  // A form is of the operands as they are stored.
+  Problem p = ctx.form_only ? describe(a, a.strides, b, b.strides) : describe(a, state->a.strides, b, state->b.strides);
   p.shape.b_half = ctx.attributes().has(kHalfWeights);
   TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch, ctx.threads));
-  if (ctx.form && wide == out.type && !p.shape.b_half) {
+  if (ctx.form && !p.shape.b_half) {
     ctx.form->kind = ElementwiseForm::Kind::kProduct;
     ctx.form->product = &state->gemm;
   }
