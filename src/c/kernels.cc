@@ -229,8 +229,61 @@ void write_moves(Writer& w, const plan::MoveCode& code, std::string&) {
   for (const auto& output : code.outputs) write_list(w, code, output);
 }
 
+namespace {
+
+constexpr int64_t kLeastColumns = 4;  // that are taken together
+
+// Opens a loop over blocks of neighbouring columns, of which there are `count`. Columns of a block: from `first` on, as
+// many as the expression that is returned says.
+std::string open_columns(Text& text, int64_t count) {
+  if (count <= kColumns) {
+    text.open("");
+    text.line("const ptrdiff_t first = 0;");
+    return std::to_string(count);
+  }
+  text.open("for (ptrdiff_t first = 0; first < {}; first += {})", count, kColumns);
+  if (count % kColumns == 0) return std::to_string(kColumns);
+  text.line("const ptrdiff_t m = {0} - first < {1} ? {0} - first : {1};", count, kColumns);
+  return "m";
+}
+
+// Of columns that are neighbours: the last kept axis of `kept`.
+void reduce_columns(Writer& w, const plan::ReductionCode& code, std::string& why) {
+  Text& text = w.text();
+  Dims rows = code.reduced, row_strides = code.reduced_strides, outer = code.kept;
+  const int64_t n = rows.back(), stride = row_strides.back(), count = outer.back();
+  rows.pop_back(), row_strides.pop_back(), outer.pop_back();
+  const ElementType wide = wide_sum(summed_type(code.op, code.type));
+  Loops kept(w);
+  kept.open(outer);
+  const std::string m = open_columns(text, count);
+  text.line("{} sums[{}];", stored(wide), kColumns);
+  text.line("for (ptrdiff_t j = 0; j < {}; ++j) sums[j] = {};", m, neutral(code.op, code.type));
+  Loops reduced(w, "r");
+  reduced.open(rows);
+  const auto within = [](const std::string& a, const std::string& b) {
+    return a == "0" ? b : b == "0" ? a : a + " + " + b;
+  };
+  const std::string at = within(within(kept.offset(code.kept_strides), reduced.offset(row_strides)), "first");
+  text.line("{}(sums, {} + {}, {}, {}, {});", columns_function(w.functions(), code.op, code.type),
+            w.reads(code.from, code.type), at, n, stride, m);
+  reduced.close();
+  const std::string to = within(kept.offset(contiguous_strides(code.kept)), "first + j");
+  text.open("for (ptrdiff_t j = 0; j < {}; ++j)", m);
+  text.line("{}[{}] = {};", w.writes(code.to, code.type), to,
+            finished(w, code.op, code.type, "sums[j]", n * element_count_unchecked(rows), why));
+  text.close();
+  text.close();
+  kept.close();
+}
+
+}  // namespace
+
 void write_reduction(Writer& w, const plan::ReductionCode& code, std::string& why) {
   if (element_count_unchecked(code.kept) == 0) return;
+  const bool neighbours = code.columns && !code.kept.empty() && code.kept.back() >= kLeastColumns &&
+                          code.kept_strides.back() == 1 && element_count_unchecked(code.reduced) > 0;
+  if (neighbours && !code.reduced.empty() && code.op != ReduceOp::kLogSumExp) return reduce_columns(w, code, why);
   const std::string to = w.writes(code.to, code.type);
   Dims rows = code.reduced, row_strides = code.reduced_strides;
   const int64_t n = rows.empty() ? 1 : rows.back(), stride = rows.empty() ? 1 : row_strides.back();
@@ -275,7 +328,42 @@ void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&)
   const auto element = [&](const std::string& at) {
     return w.converted(code.type, wide, fmt::format("{}[{}]", from, at));
   };
+  const char* sign = code.greatest ? ">" : "<";
+  // Whether x stands before `best`.
+  const auto wins = [&](const std::string& best) {
+    const std::string is_less = fmt::format("x {}{} {}", sign, code.last ? "=" : "", best);
+    if (!is_float(wide)) return is_less;
+    return code.last ? fmt::format("x != x || {}", is_less)
+                     : fmt::format("{0} == {0} && (x != x || {1})", best, is_less);
+  };
   Loops loops(w);
+  if (code.inner >= kLeastColumns && code.n < (int64_t{1} << 31)) {
+    loops.open({code.outer});
+    const auto within = [&](const std::string& at, int64_t step) {
+      const std::string base = loops.offset({step});
+      return base == "0" ? at : base + " + " + at;
+    };
+    const std::string m = open_columns(w.text(), code.inner);
+    w.text().line("{} best[{}];", stored(wide), kColumns);
+    w.text().line("int32_t found[{}] = {{0}};", kColumns);
+    w.text().line("for (ptrdiff_t j = 0; j < {}; ++j) best[j] = {};", m,
+                  element(within("first + j", code.n * code.inner)));
+    w.text().open("for (int32_t k = 1; k < {}; ++k)", code.n);
+    w.text().line("{}_INDEPENDENT", w.functions().upper_prefix());
+    w.text().open("for (ptrdiff_t j = 0; j < {}; ++j)", m);
+    w.text().line(
+        "const {} x = {};", stored(wide),
+        element(within(fmt::format("{} + first + j", times("(ptrdiff_t)k", code.inner)), code.n * code.inner)));
+    w.text().line("const int wins = {};", wins("best[j]"));
+    w.text().line("best[j] = wins ? x : best[j];");
+    w.text().line("found[j] = wins ? k : found[j];");
+    w.text().close();
+    w.text().close();
+    w.text().line("for (ptrdiff_t j = 0; j < {}; ++j) {}[{}] = found[j];", m, to, within("first + j", code.inner));
+    w.text().close();
+    loops.close();
+    return;
+  }
   loops.open({code.outer, code.inner});
   const std::string base = loops.offset({code.n * code.inner, 1});
   w.text().open("");
@@ -284,12 +372,7 @@ void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&)
   w.text().open("for (ptrdiff_t k = 1; k < {}; ++k)", code.n);
   const std::string at = base == "0" ? times("k", code.inner) : fmt::format("{} + {}", base, times("k", code.inner));
   w.text().line("const {} x = {};", stored(wide), element(at));
-  const char* sign = code.greatest ? ">" : "<";
-  std::string wins = fmt::format("x {}{} best", sign, code.last ? "=" : "");
-  if (is_float(wide)) {
-    wins = code.last ? fmt::format("x != x || {}", wins) : fmt::format("best == best && (x != x || {})", wins);
-  }
-  w.text().line("if ({}) best = x, found = k;", wins);
+  w.text().line("if ({}) best = x, found = k;", wins("best"));
   w.text().close();
   w.text().line("{}[{}] = found;", to, loops.offset({code.inner, 1}));
   w.text().close();

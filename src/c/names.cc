@@ -53,7 +53,7 @@ bool is_local_name(std::string_view name) {
       "label", "last",     "loss",   "low",    "mean",  "memory", "output",    "outputs", "own_mean", "own_variance",
       "pfc",   "pic",      "plane",  "poc",    "range", "reset",  "row",       "scale",   "scaled",   "scratch",
       "shift", "shifted",  "shown",  "square", "start", "state",  "sum",       "sums",    "to",       "total",
-      "value", "variance", "weight", "width",  "zero",  "x_i"};
+      "value", "variance", "weight", "width",  "wins",  "zero",   "x_i"};
   return (letters <= 2 && ends_in_digits) || std::ranges::find(kNames, name) != std::end(kNames);
 }
 

@@ -360,6 +360,46 @@ std::string column_function(Functions& functions, ReduceOp op, ElementType type)
       });
 }
 
+std::string columns_function(Functions& functions, ReduceOp op, ElementType type) {
+  const ElementType compute = summed_type(op, type), wide = wide_sum(compute);
+  const bool blocks = is_in_blocks(op, compute);
+  const ElementType inner = blocks ? compute : wide;
+  const auto combine = combiner(functions, op, inner), combine_wide = combiner(functions, op, wide);
+  const auto at = term(functions, op, type, inner, "stride");
+  const size_t size = type == compute ? kernels::kReduceBlock : kernels::kConvertedRows;
+  const std::string widen = functions.convert(compute, wide), independent = functions.upper_prefix() + "_INDEPENDENT";
+  return functions.get(
+      fmt::format("{}_columns_{}", name_of(op), suffix(type)), [&](Text& text, const std::string& name) {
+        text.line("/* The same of m neighbouring columns, a row at a time. */");
+        text.open("static void {}({} *sums, const {} *first, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t m{})", name,
+                  stored(wide), stored(type), shift_parameter(op, compute));
+        const auto each = [&](const auto& statement, bool reads) {
+          text.line("{}", independent);
+          text.open("for (ptrdiff_t j = 0; j < m; ++j)");
+          if (reads) text.line("const {} *const x = first + j;", stored(type));
+          statement();
+          text.close();
+        };
+        if (blocks) {
+          text.line("{} block[{}];", stored(compute), kColumns);
+          text.open("for (ptrdiff_t start = 0; start < n; start += {})", size);
+          text.line("const ptrdiff_t end = n - start < {0} ? n : start + {0};", size);
+          each([&] { text.line("block[j] = {};", at("start")); }, true);
+          text.open("for (ptrdiff_t i = start + 1; i < end; ++i)");
+          each([&] { text.line("block[j] = {};", combine("block[j]", at("i"))); }, true);
+          text.close();
+          const std::string block = widen.empty() ? "block[j]" : fmt::format("{}(block[j])", widen);
+          each([&] { text.line("sums[j] = {};", combine_wide("sums[j]", block)); }, false);
+          text.close();
+        } else {
+          text.open("for (ptrdiff_t i = 0; i < n; ++i)");
+          each([&] { text.line("sums[j] = {};", combine("sums[j]", at("i"))); }, true);
+          text.close();
+        }
+        text.close();
+      });
+}
+
 std::string dot_function(Functions& functions, ElementType type) {
   const std::string_view t = stored(type);
   if (!is_float(type)) {

@@ -16,6 +16,9 @@ ElementType wide_sum(ElementType type);
 // a last parameter, which is taken from each element.
 std::string row_function(Functions& functions, kernels::ReduceOp op, ElementType type);
 std::string column_function(Functions& functions, kernels::ReduceOp op, ElementType type);
+// f(sums, x, n, stride, m): the columns that begin at m neighbours, at most kColumns.
+constexpr int64_t kColumns = 32;
+std::string columns_function(Functions& functions, kernels::ReduceOp op, ElementType type);
 // f(x, n): one block of at most kReduceBlock floats, summed in the order of a row.
 std::string block_function(Functions& functions, ElementType type);
 // The neutral element, in wide_sum(type).
