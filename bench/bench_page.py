@@ -60,6 +60,7 @@ PARTS = (
     Part("growth"),
     Part("realtime"),
     Part("jitter"),
+    Part("compiled"),
     Part("gallery"),
     Part("provider"),
     Part("engines"),

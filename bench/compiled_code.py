@@ -25,7 +25,7 @@ import environment  # noqa: E402
 
 REQUIREMENTS = ROOT / "tools" / "requirements-emx.txt"
 COMPILERS = ("gcc", "clang-19")
-SECONDS = 60  # that a writer or a compiler may take
+SECONDS = 120  # that a writer or a compiler may take
 # Of treadle's kernels and of the C: TREADLE_ISA=avx2 limits both.
 PROCESSOR = {"avx2": "haswell", "baseline": "x86-64"}.get(os.environ.get("TREADLE_ISA", ""), "native")
 

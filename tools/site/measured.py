@@ -32,6 +32,7 @@ PAGES = (
             "gallery",
             "numerics",
             "realtime",
+            "howto/c",
             "howto/which-models-profit",
         )
     ),
@@ -376,6 +377,40 @@ def realtime_table(whole: dict) -> str:
     return f"{table(head, rows)}\n\n{processor(whole)}"
 
 
+def compiled_rows(whole: dict, of_row: Callable[[str, dict], list[str]]) -> list[list[str]]:
+    return [[name, *of_row(name, row)] for name, row in whole["figures"]["compiled"].items()]
+
+
+def by_compilers(row: dict, writer: str, cell: Callable[[str], str]) -> str:
+    return " / ".join(cell(f"{writer} {c}") if f"{writer} {c}" in row else "-" for c in ("gcc", "clang-19"))
+
+
+def compiled_times(whole: dict) -> str:
+    """Microseconds of a run; ratios of the C by gcc and by clang to native code."""
+
+    def cells(_: str, row: dict) -> list[str]:
+        engines = [two_digits(row[e] * 1e6) if row.get(e) else "-" for e in ("treadle", "onnxruntime")]
+        times = [by_compilers(row, writer, lambda key: two_digits(row[key] * 1e6)) for writer in ("C", "emx")]
+        return [*engines, *times, by_compilers(row, "C", lambda key: two_digits(row[key] / row["treadle"]))]
+
+    head = ["model", "treadle", "onnxruntime", "C, gcc / clang", "emx-onnx-cgen, gcc / clang", "C / treadle"]
+    return f"{table(head, compiled_rows(whole, cells))}\n\n{processor(whole)}"
+
+
+def compiled_bytes(whole: dict) -> str:
+    """KiB by gcc."""
+
+    def cells(_: str, row: dict) -> list[str]:
+        found = []
+        for writer in ("C", "emx"):
+            sizes = row.get(f"{writer} gcc bytes")
+            found += [two_digits(size / 1024) for size in sizes] if sizes else ["-"] * 3
+        return found
+
+    head = ["model", *(f"{kind}, {w}" for w in ("treadle", "emx") for kind in ("code", "weights", "memory"))]
+    return table(head, compiled_rows(whole, cells))
+
+
 MOST_OPERATORS = 10  # that have a row of their own
 
 
@@ -715,6 +750,8 @@ PLACES: dict[str, Callable[[dict], str]] = {
     "growth": growth_table,
     "jitter": jitter_table,
     "realtime": realtime_table,
+    "compiled-times": compiled_times,
+    "compiled-bytes": compiled_bytes,
     "provider": provider_table,
     "calls": call_sentence,
     "patterns": pattern_table,
