@@ -147,7 +147,7 @@ treadle_status* treadle_stream_write_c(const treadle_stream* stream, const char*
     TREADLE_TRY(need_elements("options", options, option_count));
     TREADLE_ASSIGN(const c::Asked asked, c::read_options({options, option_count}, true));
     const PlainPushes pushes{asked.samples, asked.sizes, asked.options.isa, asked.ends};
-    TREADLE_ASSIGN(const c::StreamPrograms programs, stream->stream.plain_blocks(pushes));
+    TREADLE_ASSIGN(const plan::StreamPrograms programs, stream->stream.plain_blocks(pushes));
     TREADLE_ASSIGN(const c::Files files, c::compile_stream(programs, asked.options));
     TREADLE_TRY(give_text(files.source, source));
     return give_text(files.header, header);

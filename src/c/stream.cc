@@ -11,6 +11,7 @@ namespace treadle::c {
 
 namespace {
 
+using plan::StreamPrograms;
 using Run = StreamPrograms::Run;
 
 constexpr size_t kAlignment = 64;
@@ -484,7 +485,7 @@ class StreamWriter {
 
 }  // namespace
 
-Result<Files> compile_stream(const StreamPrograms& stream, const Options& options) {
+Result<Files> compile_stream(const plan::StreamPrograms& stream, const Options& options) {
   return StreamWriter(stream, options).write();
 }
 

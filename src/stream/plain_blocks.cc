@@ -17,7 +17,7 @@ class PlainBlocks {
   PlainBlocks(const StreamLayout& layout, const PlainPushes& pushes)
       : layout_(layout), over_time_(layout.over_time.get()), pushes_(pushes), sizes_(pushes.sizes) {}
 
-  Result<c::StreamPrograms> make() {
+  Result<plan::StreamPrograms> make() {
     TREADLE_TRY(count_samples());
     TREADLE_TRY(find_types());
     for (const auto& [name, value] : layout_.bound) fixed_.push_back({name, &value});
@@ -87,7 +87,7 @@ class PlainBlocks {
       types_.emplace_back(given->name, std::move(type));
     }
     for (const StreamLayout::State& state : layout_.states) {
-      c::StreamPrograms::State made{state.input->name, state.input->type, {}};
+      plan::StreamPrograms::State made{state.input->name, state.input->type, {}};
       if (state.has_initial || state.input->has_default) {
         if (!state.initial.is_tensor()) return not_a_tensor(state.input->name, state.initial.type());
         made.initial = state.initial.tensor();
@@ -125,7 +125,7 @@ class PlainBlocks {
   }
 
   // A run of `session` that takes so many samples.
-  Result<c::StreamPrograms::Run> run(const Session& session, int64_t samples, bool gives_states) {
+  Result<plan::StreamPrograms::Run> run(const Session& session, int64_t samples, bool gives_states) {
     Types types = types_;
     for (size_t i = 0; i < layout_.timed.size(); ++i) {
       types[i].second.shape[static_cast<size_t>(layout_.timed[i].axis)] = made_.context + samples;
@@ -139,7 +139,7 @@ class PlainBlocks {
     known.fixed = fixed;
     known.types = types;
     known.isa = pushes_.isa;
-    c::StreamPrograms::Run made;
+    plan::StreamPrograms::Run made;
     TREADLE_ASSIGN(made.program, session.plain_program(known));
     made.samples = samples;
     const std::vector<size_t>& positions = over_time_ ? layout_.block_outputs : layout_.run_outputs;
@@ -152,7 +152,7 @@ class PlainBlocks {
   Status make_over_time() {
     const int64_t hop = over_time_->hop, first = over_time_->first;
     const int64_t at_first = made_.samples * (made_.waiting_pushes + 1) - made_.waiting;
-    TREADLE_ASSIGN(c::StreamPrograms::Run start, run(*over_time_->start, at_first, true));
+    TREADLE_ASSIGN(plan::StreamPrograms::Run start, run(*over_time_->start, at_first, true));
     for (size_t i = 0; i < over_time_->states.size(); ++i) {
       const size_t at = start.states[layout_.states.size() + i];
       const Type& type = start.program->outputs[at].type;
@@ -167,7 +167,7 @@ class PlainBlocks {
         over_time_->begins_with_zeros && first == hop && at_first == made_.samples && made_.waiting == 0;
     if (!is_like_others) made_.first = std::move(start);
     if (!pushes_.ends) return {};
-    TREADLE_ASSIGN(c::StreamPrograms::Run rest, run(*over_time_->last, made_.waiting, false));
+    TREADLE_ASSIGN(plan::StreamPrograms::Run rest, run(*over_time_->last, made_.waiting, false));
     if (!gives_frames(rest)) return {};
     made_.rest = std::move(rest);
     made_.has_end = true;
@@ -175,7 +175,7 @@ class PlainBlocks {
   }
 
   // Results without frames are those of the samples so far, which the push before has given.
-  bool gives_frames(const c::StreamPrograms::Run& run) const {
+  bool gives_frames(const plan::StreamPrograms::Run& run) const {
     if (run.samples > 0) return true;
     for (size_t o = 0; o < made_.outputs.size(); ++o) {
       const Type& type = run.program->outputs[run.outputs[o]].type;
@@ -185,10 +185,10 @@ class PlainBlocks {
     return false;
   }
 
-  Status same_states(const c::StreamPrograms::Run& run) const {
+  Status same_states(const plan::StreamPrograms::Run& run) const {
     for (size_t i = 0; i < run.states.size() && i < made_.states.size(); ++i) {
       const Type& next = run.program->outputs[run.states[i]].type;
-      const c::StreamPrograms::State& state = made_.states[i];
+      const plan::StreamPrograms::State& state = made_.states[i];
       if (next.is_concrete() && next.element == state.type.element &&
           known_dims(next.shape) == known_dims(state.type.shape)) {
         continue;
@@ -206,12 +206,12 @@ class PlainBlocks {
   Symbols symbols_;
   Types types_;  // timed inputs first
   std::vector<Feed> fixed_;
-  c::StreamPrograms made_;
+  plan::StreamPrograms made_;
 };
 
 }  // namespace
 
-Result<c::StreamPrograms> plain_blocks(const StreamLayout& layout, const PlainPushes& pushes) {
+Result<plan::StreamPrograms> plain_blocks(const StreamLayout& layout, const PlainPushes& pushes) {
   return PlainBlocks(layout, pushes).make();
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/status.h"
-#include "c/compile.h"
+#include "plan/stream_programs.h"
 
 namespace treadle {
 
@@ -23,6 +23,6 @@ struct PlainPushes {
 
 // Errors: kInvalidArgument for numbers of samples that pushes of a fixed size cannot have, and for sizes that stay
 // open; kNotImplemented for states that are no tensors or whose sizes change.
-Result<c::StreamPrograms> plain_blocks(const StreamLayout& layout, const PlainPushes& pushes);
+Result<plan::StreamPrograms> plain_blocks(const StreamLayout& layout, const PlainPushes& pushes);
 
 }  // namespace treadle

@@ -24,7 +24,7 @@ Status Stream::reset() {
   return {};
 }
 
-Result<c::StreamPrograms> Stream::plain_blocks(const PlainPushes& pushes) const {
+Result<plan::StreamPrograms> Stream::plain_blocks(const PlainPushes& pushes) const {
   return treadle::plain_blocks(*layout_, pushes);
 }
 

@@ -92,7 +92,7 @@ class Stream {
   Result<std::string> breaks_realtime(int64_t samples) const;
 
   // The stream as programs of fixed sizes, for writers of code.
-  Result<c::StreamPrograms> plain_blocks(const PlainPushes& pushes) const;
+  Result<plan::StreamPrograms> plain_blocks(const PlainPushes& pushes) const;
 
   const std::vector<std::string>& output_names() const;
   // The axis along which the results of pushes are joined; -1 if each push gives the newest value.
