@@ -138,6 +138,9 @@ std::string operand(const Call& call, size_t i, ElementType type, const char* na
 std::string result(const Call& call, size_t i, ElementType type, const char* name);
 void store_result(const Call& call, size_t i, ElementType type, const std::string& from);
 
+// f(quotient, zero) = saturate(round half to even(quotient) + zero). A NaN becomes the least level.
+std::string level_function(Functions& functions, ElementType type);
+
 // Writes the node's code, or sets `why`.
 using OperatorFn = void (*)(const Call& call, std::string& why);
 struct OperatorRow {
@@ -148,6 +151,7 @@ struct OperatorRow {
 std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> broadcast_operators();
 std::span<const OperatorRow> byte_conv_operators();
+std::span<const OperatorRow> byte_product_operators();
 std::span<const OperatorRow> cell_operators();
 std::span<const OperatorRow> conv_operators();
 std::span<const OperatorRow> deform_conv_operators();

@@ -182,7 +182,36 @@ def drawn_product(random):
     return model_of(nodes, inputs, ["y"]), inputs
 
 
-DRAWN = {drawn_product: 16, drawn_attention: 16, drawn_linear_attention: 8, drawn_causal_conv: 6, drawn_rotary: 6}
+def drawn_byte_product(random):
+    """Stacks of matrices of bytes with zero points for all, for rows and for columns."""
+    m, n, k = (one_of(random, 1, 2, 3, 17, 40) for _ in range(3))
+    stack = one_of(random, [], [2], [3, 2])
+    kinds = [one_of(random, np.int8, np.uint8) for _ in range(3)]
+
+    def tensor(kind, *shape):
+        limits = np.iinfo(kind)
+        return random.integers(limits.min, limits.max + 1, shape).astype(kind)
+
+    a, b = tensor(kinds[0], *stack, m, k), tensor(kinds[1], *(stack if random.integers(2) else []), k, n)
+    columns = one_of(random, [], [n])
+    if random.integers(2):
+        inputs = {"a": a, "b": b, "az": tensor(kinds[0], *one_of(random, [], [m])), "bz": tensor(kinds[1], *columns)}
+        return model_of([helper.make_node("MatMulInteger", list(inputs), ["y"])], inputs, ["y"]), inputs
+    inputs = {"a": a, "as": np.float32(0.02), "az": tensor(kinds[0])}
+    inputs |= {"b": b, "bs": (random.random(columns) / 50).astype(np.float32), "bz": tensor(kinds[1], *columns)}
+    inputs |= {"ys": np.float32(0.3), "yz": tensor(kinds[2])}
+    inputs = {name: np.asarray(value) for name, value in inputs.items()}
+    return model_of([helper.make_node("QLinearMatMul", list(inputs), ["y"])], inputs, ["y"], opset=21), inputs
+
+
+DRAWN = {
+    drawn_product: 16,
+    drawn_byte_product: 10,
+    drawn_attention: 16,
+    drawn_linear_attention: 8,
+    drawn_causal_conv: 6,
+    drawn_rotary: 6,
+}
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

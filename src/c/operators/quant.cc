@@ -18,7 +18,8 @@ namespace {
 
 constexpr ElementType kF32 = ElementType::kFloat;
 
-// f(quotient, zero) = saturate(round half to even(quotient) + zero). A NaN becomes the least level.
+}  // namespace
+
 std::string level_function(Functions& f, ElementType type) {
   const quant::LevelRange range = quant::levels_of(type);
   return f.get(fmt::format("level_{}", suffix(type)), [&](Text& text, const std::string& name) {
@@ -30,6 +31,8 @@ std::string level_function(Functions& f, ElementType type) {
     text.close();
   });
 }
+
+namespace {
 
 // Loops over the elements of x. `body` is given the positions of an element and of its scale.
 template <class Body>

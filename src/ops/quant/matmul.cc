@@ -1,10 +1,7 @@
-// MatMulInteger, exact on 8-bit operands. ScaledMatMulInteger, which also scales the sums, adds a bias and quantises.
-// And QLinearMatMul, which is lowered to the latter if it has one scale for all rows.
+#include "ops/quant/matmul.h"
 
 #include "kernels/dispatch.h"
-#include "kernels/qgemm.h"
 #include "op/axis_rules.h"
-#include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -98,27 +95,6 @@ Result<ZeroPoint> zero_point(const PrepareContext& ctx, size_t i, int64_t lines,
   return zero;
 }
 
-// Inputs of ScaledMatMulInteger behind those of MatMulInteger.
-enum ScaledInput : size_t { kScaleOfA = 4, kScaleOfB, kBias, kScaleOfY, kZeroOfY };
-
-struct MatMulIntegerState {
-  struct Level {
-    int64_t size, a, b, c, a_zero, b_zero;
-  };
-  kernels::QGemmPlan plan;
-  InlineVector<Level, 2> levels;
-  const std::byte* packed = nullptr;
-  bool has_a_zero = false, has_b_zero = false;
-  int64_t matrices = 1;
-  ProductGrid grid;
-  size_t worker_scratch = 0;  // bytes per thread
-  uint32_t output = 0;        // operand number of the result; scratch follows
-  // ScaledMatMulInteger:
-  kernels::QGemmEpilogue epilogue;  // without the operands of a run
-  bool has_bias = false, y_signed = false;
-  size_t c_width = 4;
-};
-
 // Steps through the matrices of a stack.
 struct MatrixWalk {
   std::span<const MatMulIntegerState::Level> levels;
@@ -162,6 +138,8 @@ kernels::QGemmEpilogue epilogue_of(const MatMulIntegerState& s, void* const* slo
   return epilogue;
 }
 
+}  // namespace
+
 uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MatMulIntegerState*>(state);
   const auto* a = static_cast<const std::byte*>(slots[operands[0]]);
@@ -191,6 +169,8 @@ uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_
   });
   return 0;
 }
+
+namespace {
 
 // If all rows of a stack on the left are multiplied by one matrix on the right, they become a single product.
 void merge_rows(kernels::QGemmShape& shape, InlineVector<MatMulIntegerState::Level, 2>& levels) {
