@@ -15,7 +15,7 @@ import pytest
 import treadle
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "suites"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "suites"))  # behind the module `models` of these tests
 import compiled
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler")

@@ -9,7 +9,7 @@ import sys
 import pytest
 import treadle
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "suites"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "suites"))  # behind the module `models` of these tests
 import compiled
 
 COMPILERS = [name for name in ("gcc", "clang-19") if shutil.which(name)]

@@ -19,7 +19,6 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
 os.environ.setdefault("TREADLE_ISA", "avx2")
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import backend_cases  # noqa: E402
 import numpy as np  # noqa: E402
