@@ -286,8 +286,8 @@ class Argument {
     } else if constexpr (std::is_void_v<std::remove_const_t<Target>>) {
       return const_cast<void*>(memory());
     } else if constexpr (std::is_same_v<P, const char* const*>) {
-      static const char* options[] = {"libm=1"};
-      if (name_ == "options") return options;
+      static const char *options[] = {"libm=1"}, *of_stream[] = {"dim=B=1"};
+      if (name_ == "options") return is_of("stream_write_c") ? of_stream : options;
       names_[0] = name_ == "sizes" ? "x:1=n" : name_ == "output_names" || name_ == "wanted" ? "y" : "x";
       return names_;
     } else if constexpr (std::is_pointer_v<Target>) {
