@@ -16,7 +16,7 @@ namespace {
 
 struct Compile {
   Common common;
-  std::string model, out, prefix;
+  std::string model, out, prefix, weights;
   std::vector<std::string> dims, fixed;
   StreamFlags stream;
   bool streams = false, no_end = false, no_fma = false, libm = false;
@@ -29,6 +29,7 @@ struct Compile {
     for (const std::string& size : dims) options.push_back("dim=" + size);
     if (no_fma) options.emplace_back("fma=0");
     if (libm) options.emplace_back("libm=1");
+    if (!weights.empty()) options.push_back("weights=" + weights);
     const treadle::Session session = open_session(model, common);
     const auto [source, written_header] = streams || stream.is_given()
                                               ? written_stream(session, std::move(options))
@@ -96,6 +97,10 @@ void add_compile(CLI::App& app, int& status) {
   command.add_flag("--no-fma", compile->no_fma,
                    "For processors without fused multiply-add: a product and a sum round separately everywhere");
   command.add_flag("--libm", compile->libm, "Operations for which the engine has no formula may call <math.h>");
+  command
+      .add_option("--weights", compile->weights,
+                  "A file for constants of 64 bytes and more, whose contents the C takes as an argument")
+      ->type_name("FILE");
   add_json(command, compile->common);
   command.callback([compile, &status] { status = (*compile)(); });
 }

@@ -318,6 +318,7 @@ TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_sessio
  *   "dim=NAME=SIZE"  an open size, by the model's name for it or as input:axis
  *   "fma=0"          for processors without fused multiply-add; results equal those of kernels without it
  *   "libm=1"         operations for which the engine has no formula may call <math.h>
+ *   "weights=FILE"   writes constants of 64 bytes and more to this file: the C takes its contents as an argument
  * `names` and `values`: inputs that always have these values, and are no inputs of the C. `source` includes
  * "<prefix>.h". Errors: TREADLE_NOT_IMPLEMENTED names every node that cannot be written, and why. */
 TREADLE_API treadle_status* treadle_session_write_c(const treadle_session* session, const char* const* options,

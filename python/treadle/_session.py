@@ -748,14 +748,16 @@ class InferenceSession(_core.SessionBase):
         fixed: Mapping[str, InputValue] | None = None,
         fma: bool = True,
         libm: bool = False,
+        weights: str | os.PathLike[str] | None = None,
     ) -> tuple[str, str]:
         """The model as C: the texts of one source and of its header `<prefix>.h`, which need no runtime.
 
         `dims`: open sizes, by the model's names for them or as "input:axis". `fixed`: inputs that always have these values.
         Without `fma` the code never fuses a product and a sum. `libm`: operations for which the engine has no formula may
-        call <math.h>. Raises NotImplemented with every node that cannot be written.
+        call <math.h>. `weights`: a file for constants of 64 bytes and more, whose contents the C takes as an argument. Raises
+        NotImplemented with every node that cannot be written.
         """
-        return self._engine.write_c(written_options(prefix, dims, fma, libm), dict(fixed or {}))
+        return self._engine.write_c(written_options(prefix, dims, fma, libm, weights), dict(fixed or {}))
 
 
 class InnerSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol, Self
@@ -173,6 +174,7 @@ class Stream(_core.StreamBase, Closable):
         dims: Mapping[str, int] | None = None,
         fma: bool = True,
         libm: bool = False,
+        weights: str | os.PathLike[str] | None = None,
     ) -> tuple[str, str]:
         """The stream as C: the texts of one source and of its header `<prefix>.h`, which need no runtime.
 
@@ -181,7 +183,7 @@ class Stream(_core.StreamBase, Closable):
         the stream; what it carries now does not count. Raises NotImplemented with every node that cannot be written, and
         InvalidArgument for a number of samples that is no multiple of the hop.
         """
-        options = written_options(prefix, dims, fma, libm) + [f"end={int(end)}"]
+        options = written_options(prefix, dims, fma, libm, weights) + [f"end={int(end)}"]
         if samples:
             options.append(f"samples={samples}")
         return self._core.write_c(options)

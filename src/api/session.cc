@@ -16,6 +16,7 @@
 #include "report/profile.h"
 #include "session/option_table.h"
 #include "session/plain_program.h"
+#include "wire/write_file.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -421,6 +422,7 @@ treadle_status* treadle_session_write_c(const treadle_session* session, const ch
     TREADLE_ASSIGN(const auto program, session->session->plain_program(known));
     for (const IoInfo& output : session->session->outputs()) asked.options.outputs.push_back(output.name);
     TREADLE_ASSIGN(const c::Files files, c::compile(*program, asked.options));
+    if (!asked.weights.empty()) TREADLE_TRY(write_file(asked.weights, files.weights));
     TREADLE_TRY(give_text(files.source, source));
     return give_text(files.header, header);
   });

@@ -5,6 +5,7 @@
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
 #include "c/options.h"
+#include "wire/write_file.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -149,6 +150,7 @@ treadle_status* treadle_stream_write_c(const treadle_stream* stream, const char*
     const PlainPushes pushes{asked.samples, asked.sizes, asked.options.isa, asked.ends};
     TREADLE_ASSIGN(const plan::StreamPrograms programs, stream->stream.plain_blocks(pushes));
     TREADLE_ASSIGN(const c::Files files, c::compile_stream(programs, asked.options));
+    if (!asked.weights.empty()) TREADLE_TRY(write_file(asked.weights, files.weights));
     TREADLE_TRY(give_text(files.source, source));
     return give_text(files.header, header);
   });

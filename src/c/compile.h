@@ -16,11 +16,16 @@ struct Options {
   // The instruction set whose kernels the code equals bit for bit. kBaseline: no fused multiply-add.
   Isa isa = Isa::kAvx2;
   bool libm = false;                 // operations without a formula of the engine's own may call <math.h>
+  bool weights_apart = false;        // constants of kLeastWeight bytes and more are bytes that a caller hands in
   std::vector<std::string> outputs;  // the model's names of outputs, which rewrites may change
 };
 
+// Smaller constants stay in the source.
+inline constexpr size_t kLeastWeight = 64;
+
 struct Files {
   std::string source, header;
+  std::string weights;  // with Options::weights_apart; little-endian
 };
 
 // `program`: made with ProgramOptions::plain. Errors: kNotImplemented with every node that cannot be written, and why.

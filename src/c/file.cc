@@ -55,6 +55,20 @@ std::string File::table(std::string_view name, ElementType type, const void* ele
   return table_of_.emplace(std::move(key), std::move(made)).first->second;
 }
 
+std::string File::constant(std::string_view name, ElementType type, const void* elements, size_t count) {
+  const size_t bytes = count * byte_width(type);
+  if (!options_.weights_apart || bytes < kLeastWeight) return table(name, type, elements, count);
+  const std::string_view contents(static_cast<const char*>(elements), bytes);
+  auto known = place_of_.find(contents);
+  if (known == place_of_.end()) {
+    constexpr size_t kAlignment = 64;
+    weights_.resize((weights_.size() + kAlignment - 1) / kAlignment * kAlignment);
+    known = place_of_.emplace(contents, weights_.size()).first;
+    weights_ += contents;
+  }
+  return fmt::format("((const {} *)(const void *)(weights + {}))", stored(type), known->second);
+}
+
 std::vector<std::string> member_names(const std::vector<std::string>& own) {
   std::set<std::string> taken;
   std::vector<std::string> names;
@@ -112,6 +126,11 @@ void File::open_header(Text& text, size_t scratch, std::string_view runs, bool e
   text.line("/* Bytes of memory that a {0} works in. Nothing is kept there from {0} to {0}. */", runs);
   text.line("#define {}_SCRATCH_BYTES {}", upper_, std::max<size_t>(scratch, 1));
   text.blank();
+  if (options_.weights_apart) {
+    text.line("/* Bytes of constants that a {} reads: the contents of a file, aligned to 64 bytes. */", runs);
+    text.line("#define {}_WEIGHTS_BYTES {}", upper_, weights_.size());
+    text.blank();
+  }
   text.line("/* What {}_{} returns. */", prefix(), runs);
   text.open("enum");
   text.line("{}_OK = 0,", upper_);
@@ -145,6 +164,12 @@ std::string File::source(std::string_view code) const {
   text.line("#include <string.h>");
   if (functions_.calls_libm()) text.line("#include <math.h>");
   text.blank();
+  if (options_.weights_apart) {
+    text.line("#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__");
+    text.line("#error \"the weights are little-endian\"");
+    text.line("#endif");
+    text.blank();
+  }
   text.line("/* Products and sums round as they are written. */");
   text.line("#if defined(__clang__)");
   text.line("#pragma STDC FP_CONTRACT OFF");

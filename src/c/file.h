@@ -27,6 +27,13 @@ class File {
   Names& names() { return names_; }
   // The name of a constant table of these elements. Equal elements under the same type are one table.
   std::string table(std::string_view name, ElementType type, const void* elements, size_t count);
+  // The same, as an expression for the bodies of programs: the table, or a place in `weights`.
+  std::string constant(std::string_view name, ElementType type, const void* elements, size_t count);
+  // The bytes of constants that are apart, and the parameter of a function that reads them: empty if none are.
+  const std::string& weights() const { return weights_; }
+  std::string weights_parameter(std::string_view type) const {
+    return options_.weights_apart ? fmt::format("{}weights, ", type) : std::string();
+  }
   std::string error(std::string_view code) const { return upper_ + "_" + std::string(code); }
 
   // The header's begin and end. `scratch`: bytes that a run works in. `runs`: "run" or "push". `ends`: a stream that
@@ -41,7 +48,8 @@ class File {
   Names names_;
   Functions functions_;
   std::string upper_;
-  std::string tables_;
+  std::string tables_, weights_;
+  std::map<std::string, size_t, std::less<>> place_of_;       // in `weights_`, by contents
   std::map<std::string, std::string, std::less<>> table_of_;  // by type and contents
 };
 

@@ -48,12 +48,13 @@ bool is_local_name(std::string_view name) {
   const size_t letters = std::min(name.find_first_of("0123456789"), name.size());
   const bool ends_in_digits = name.find_first_not_of("0123456789", letters) == std::string_view::npos;
   constexpr std::string_view kNames[] = {
-      "added", "alpha",    "at",     "best",   "beta",  "both",   "candidate", "count",   "divisor",  "error",
-      "first", "forget",   "found",  "from",   "held",  "high",   "input",     "inputs",  "inverse",  "kept",
-      "label", "last",     "loss",   "low",    "mean",  "memory", "output",    "outputs", "own_mean", "own_variance",
-      "pfc",   "pic",      "plane",  "poc",    "range", "reset",  "row",       "scale",   "scaled",   "scratch",
-      "shift", "shifted",  "shown",  "square", "start", "state",  "sum",       "sums",    "to",       "total",
-      "value", "variance", "weight", "width",  "wins",  "zero",   "x_i"};
+      "added",   "alpha",   "at",       "best",         "beta",    "both",  "candidate", "constants", "count",
+      "divisor", "error",   "first",    "forget",       "found",   "from",  "held",      "high",      "input",
+      "inputs",  "inverse", "kept",     "label",        "last",    "loss",  "low",       "mean",      "memory",
+      "output",  "outputs", "own_mean", "own_variance", "pfc",     "pic",   "plane",     "poc",       "range",
+      "reset",   "row",     "scale",    "scaled",       "scratch", "shift", "shifted",   "shown",     "square",
+      "start",   "state",   "sum",      "sums",         "to",      "total", "value",     "variance",  "weight",
+      "weights", "width",   "wins",     "zero",         "x_i"};
   return (letters <= 2 && ends_in_digits) || std::ranges::find(kNames, name) != std::end(kNames);
 }
 

@@ -36,6 +36,10 @@ Status read_option(std::string_view option, bool of_stream, Asked& asked) {
     asked.options.isa = fuses ? Isa::kAvx2 : Isa::kBaseline;
   } else if (name == "libm") {
     TREADLE_ASSIGN(asked.options.libm, read_switch(name, value));
+  } else if (name == "weights") {
+    if (value.empty()) return error(Code::kInvalidArgument, "weights: expected the name of a file");
+    asked.weights = value;
+    asked.options.weights_apart = true;
   } else if (name == "dim") {
     const size_t split = value.rfind('=');
     const std::optional<int64_t> size =
@@ -51,7 +55,7 @@ Status read_option(std::string_view option, bool of_stream, Asked& asked) {
   } else if (of_stream && name == "end") {
     TREADLE_ASSIGN(asked.ends, read_switch(name, value));
   } else {
-    return error(Code::kInvalidArgument, "expected prefix, dim, fma{}, found '{}'",
+    return error(Code::kInvalidArgument, "expected prefix, dim, fma, weights{}, found '{}'",
                  of_stream ? ", libm, samples or end" : " or libm", option);
   }
   return {};

@@ -19,7 +19,8 @@ std::string header(const File& file, const Body& body) {
   text.line(
       "   Inputs, outputs and scratch may not overlap. Allocates nothing, and may run on several threads at once,");
   text.line("   each with scratch of its own. Returns {}_OK or an error; outputs then hold anything. */", upper);
-  text.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch);", p);
+  text.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, {1}void *scratch);", p,
+            file.weights_parameter("const void *"));
   File::close_header(text);
   return text.str();
 }
@@ -27,14 +28,17 @@ std::string header(const File& file, const Body& body) {
 std::string function(const File& file, const Body& body) {
   Text text;
   text.line("");
-  text.line("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch) {{", file.prefix());
-  text.set_depth(1);
+  const std::string apart = file.weights_parameter("const void *");
+  text.open("int {0}_run(const {0}_inputs *inputs, const {0}_outputs *outputs, {1}void *scratch)", file.prefix(),
+            apart.empty() ? "" : "const void *constants, ");
+  if (!apart.empty()) text.line("const unsigned char *const weights = (const unsigned char *)constants;");
   text.line("unsigned char *const memory = (unsigned char *)scratch;");
   if (body.may_fail) text.line("int error = 0;");
   text.append(body.declarations);
   text.line("(void)inputs;");
   text.line("(void)outputs;");
   text.line("(void)memory;");
+  if (!apart.empty()) text.line("(void)weights;");
   text.append(body.text);
   text.line("return {}_OK;", file.upper());
   text.close();
@@ -51,6 +55,7 @@ Result<Files> compile(const plan::Program& program, const Options& options) {
   Files files;
   files.source = file.source(function(file, body));
   files.header = header(file, body);
+  files.weights = file.weights();
   return files;
 }
 

@@ -52,6 +52,7 @@ class StreamWriter {
     if (s_.has_end) code += flush();
     files.source = file_.source(code);
     files.header = header();
+    files.weights = file_.weights();
     return files;
   }
 
@@ -165,10 +166,12 @@ class StreamWriter {
       for (const Member& output : block->body.outputs) {
         if (output.is_used) parameters += fmt::format("{} *const {}, ", stored(output.type.element), output.name);
       }
+      parameters += file_.weights_parameter("const unsigned char *const ");
       text.open("static int {}({}unsigned char *const memory)", block->name, parameters);
       if (block->body.may_fail) text.line("int error = 0;");
       text.append(block->body.declarations);
       text.line("(void)memory;");
+      if (file_.options().weights_apart) text.line("(void)weights;");
       text.append(block->body.text);
       text.line("return {};", file_.error("OK"));
       text.close();
@@ -275,7 +278,7 @@ class StreamWriter {
     for (size_t k = 0; k < block.body.outputs.size(); ++k) {
       if (block.body.outputs[k].is_used) arguments += destination(text, after, block, k) + ", ";
     }
-    text.line("error = {}({}memory);", block.name, arguments);
+    text.line("error = {}({}{}memory);", block.name, arguments, file_.weights_parameter(""));
     text.line("if (error != {}) return error;", file_.error("OK"));
     text.append(after.str());
   }
@@ -327,10 +330,19 @@ class StreamWriter {
     }
   }
 
+  // `weights`: the name of the parameter for constants that are apart; empty: none are.
+  std::string declaration(std::string_view name, std::string_view weights) const {
+    const std::string apart = weights.empty() ? std::string() : fmt::format("const void *{}, ", weights);
+    return fmt::format(
+        "int {0}_{1}({0}_stream *stream, const {0}_inputs *inputs, const {0}_outputs *outputs, {2}void *scratch)",
+        file_.prefix(), name, apart);
+  }
+
   void open_function(Text& text, const char* name) const {
     text.line("");
-    text.open("int {0}_{1}({0}_stream *stream, const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch)",
-              file_.prefix(), name);
+    const bool apart = file_.options().weights_apart;
+    text.open("{}", declaration(name, apart ? "constants" : ""));
+    if (apart) text.line("const unsigned char *const weights = (const unsigned char *)constants;");
     text.line("unsigned char *const memory = (unsigned char *)scratch;");
     text.line("const int now = stream->now;");
     text.line("int error;");
@@ -427,15 +439,13 @@ class StreamWriter {
         "   not overlap. Allocates nothing; streams may be pushed on several threads at once, each with scratch of");
     text.line("   its own. Returns {}_OK or an error: then the stream is as before, and outputs hold anything. */",
               upper);
-    text.line("int {0}_push({0}_stream *stream, const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch);",
-              p);
+    text.line("{};", declaration("push", file_.options().weights_apart ? "weights" : ""));
     if (s_.has_end) {
       text.blank();
       text.line(
           "/* The frames that depend on the end of the signal. It ends the stream; of the inputs, those that have");
       text.line("   samples are not read. */");
-      text.line(
-          "int {0}_flush({0}_stream *stream, const {0}_inputs *inputs, const {0}_outputs *outputs, void *scratch);", p);
+      text.line("{};", declaration("flush", file_.options().weights_apart ? "weights" : ""));
     }
     File::close_header(text);
     return text.str();

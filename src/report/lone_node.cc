@@ -1,16 +1,14 @@
 #include "report/lone_node.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "model/export.h"
 #include "model/value_file.h"
 #include "report/series.h"
 #include "session/exposed_model.h"
 #include "session/plan_cache.h"
+#include "wire/write_file.h"
 
 namespace treadle::report {
 
@@ -119,19 +117,11 @@ Status fetch(const FoundRun& from, std::span<const session::ReadValue> wanted, I
   return {};
 }
 
-Status write(const fs::path& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return error(Code::kInvalidArgument, "{} cannot be written: {}", path.string(), std::strerror(errno));
-  return {};
-}
-
 Status write_values(const fs::path& folder, std::string_view kind, std::span<const AnyValue> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string name = fmt::format("{}_{}", kind, i);
     TREADLE_ASSIGN(const std::string bytes, model::write_value(values[i], name));
-    TREADLE_TRY(write(folder / (name + ".pb"), bytes));
+    TREADLE_TRY(write_file((folder / (name + ".pb")).string(), bytes));
   }
   return {};
 }
@@ -163,7 +153,7 @@ Status save(const FoundRun& from, const Sought& sought, const FoundPlace& place,
   std::error_code problem;
   fs::create_directories(data, problem);
   if (problem) return error(Code::kInvalidArgument, "{} cannot be made: {}", data.string(), problem.message());
-  TREADLE_TRY(write(fs::path(folder) / "model.onnx", model));
+  TREADLE_TRY(write_file((fs::path(folder) / "model.onnx").string(), model));
   TREADLE_TRY(write_values(data, "input", inputs.values()));
   saved.folder = folder;
   std::vector<AnyValue> results;

@@ -333,3 +333,98 @@ int main(void) {{
     done = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert ctypes.sizeof(ctypes.c_float) == 4
+
+
+def compile_apart(folder: pathlib.Path, source: str, header: str) -> ctypes.CDLL:
+    (folder / "model.c").write_text(source)
+    (folder / "model.h").write_text(header)
+    command = ["gcc", "-std=c11", "-O1", "-march=haswell", "-shared", "-fPIC", *compiled.WARNINGS]
+    made = subprocess.run(
+        [*command, "model.c", "-o", "model.so", "-lm"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return ctypes.CDLL(str(folder / "model.so"))
+
+
+def aligned(size: int) -> np.ndarray:
+    room = np.full(size + 64, 0xA5, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size]
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def pointers(arrays: list[np.ndarray]):
+    return (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+
+
+# Two layers whose weights are equal, a state, and a bias that is too short to be apart.
+LAYERS = """<ir_version: 10, opset_import: ["" : 22]>
+layers (float[2,16] x, float[2,16] h) => (float[2,16] y, float[2,16] next) {
+  a = MatMul (x, w)
+  b = MatMul (a, again)
+  c = Add (b, h)
+  next = Tanh (c)
+  short = Constant <value_floats = [0.5]> ()
+  y = Add (next, short)
+}"""
+
+
+def layers() -> bytes:
+    model = onnx.ModelProto()
+    model.ParseFromString(treadle.parse_model(LAYERS))
+    w = np.random.default_rng(5).standard_normal((16, 16)).astype(np.float32)
+    model.graph.initializer.extend(numpy_helper.from_array(w, name) for name in ("w", "again"))
+    return model.SerializeToString()
+
+
+def test_weights_beside_the_source(tmp_path):
+    session = treadle.InferenceSession(layers())
+    source, header = session.write_c(weights=tmp_path / "model.weights")
+    weights = (tmp_path / "model.weights").read_bytes()
+    assert f"MODEL_WEIGHTS_BYTES {len(weights)}\n" in header
+    assert len(weights) == 16 * 16 * 4  # equal constants are there once
+    assert len(source) + 3000 < len(session.write_c()[0])
+    code = compile_apart(tmp_path, source, header)
+    given = aligned(len(weights))
+    given[:] = np.frombuffer(weights, np.uint8)
+    random = np.random.default_rng(1)
+    feeds = [random.standard_normal((2, 16)).astype(np.float32) for _ in range(2)]
+    results = [np.zeros((2, 16), np.float32) for _ in range(2)]
+    scratch = aligned(int(re.search(r"_SCRATCH_BYTES (\d+)", header).group(1)))
+    assert code.model_run(pointers(feeds), pointers(results), pointer(given), pointer(scratch)) == 0
+    plain = treadle.InferenceSession(layers()).write_c()
+    (tmp_path / "plain").mkdir()
+    compile_apart(tmp_path / "plain", *plain)
+    wanted = compiled.run_compiled(
+        tmp_path / "plain" / "model.so", plain[1], "model", {"x": feeds[0], "h": feeds[1]}, results
+    )
+    assert all(np.array_equal(r, w) for r, w in zip(results, wanted, strict=True))
+
+
+def test_weights_beside_the_source_of_a_stream(tmp_path):
+    stream = treadle.InferenceSession(layers()).stream(state={"h": "next"})
+    source, header = stream.write_c(weights=tmp_path / "model.weights")
+    weights = (tmp_path / "model.weights").read_bytes()
+    code = compile_apart(tmp_path, source, header)
+    given = aligned(len(weights))
+    given[:] = np.frombuffer(weights, np.uint8)
+    state = aligned(4096)
+    code.model_begin(pointer(state))
+    scratch = aligned(int(re.search(r"_SCRATCH_BYTES (\d+)", header).group(1)))
+    random = np.random.default_rng(1)
+    for _ in range(3):
+        x, y = random.standard_normal((2, 16)).astype(np.float32), np.zeros((2, 16), np.float32)
+        status = code.model_push(pointer(state), pointers([x]), pointers([y]), pointer(given), pointer(scratch))
+        assert status == 0
+        np.testing.assert_allclose(y, stream.push(x=x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_file_of_weights_that_cannot_be_written():
+    session = treadle.InferenceSession(layers())
+    with pytest.raises(treadle.InvalidArgument, match=r"/nowhere/w cannot be written: No such file or directory"):
+        session.write_c(weights="/nowhere/w")
+    with pytest.raises(treadle.InvalidArgument, match="weights: expected the name of a file"):
+        session.write_c(weights="")
