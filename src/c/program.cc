@@ -70,7 +70,7 @@ std::string Writer::pointer(uint32_t s, ElementType type, bool is_const) {
     const auto count = static_cast<size_t>(slot.constant.element_count());
     if (count == 0) return fmt::format("((const {} *)0)", stored(type));
     const std::string name = slot.value ? std::string(slot.value->name) : "constant";
-    const std::string known = file_.constant(name, slot.constant.type(), elements, count);
+    std::string known = file_.constant(name, slot.constant.type(), elements, count);
     if (slot.constant.type() == type) return known;
     return fmt::format("((const {} *)(const void *){})", stored(type), known);
   }

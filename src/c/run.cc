@@ -7,7 +7,8 @@ namespace treadle::c {
 namespace {
 
 std::string header(const File& file, const Body& body) {
-  const std::string &p = file.prefix(), upper = file.upper();
+  const std::string& p = file.prefix();
+  const std::string& upper = file.upper();
   Text text;
   file.open_header(text, body.scratch_bytes, "run");
   write_structure(text, file, "inputs", "const ", body.inputs);

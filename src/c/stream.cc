@@ -224,7 +224,7 @@ class StreamWriter {
     const Timed& timed = timed_[t];
     const auto width = static_cast<int64_t>(byte_width(timed.type));
     const int64_t before = s_.context + waiting, all = s_.context + samples, row = timed.inner * width;
-    const std::string given = "inputs->" + timed.name, kept = "stream->waiting." + timed.name;
+    std::string given = "inputs->" + timed.name, kept = "stream->waiting." + timed.name;
     if (before == 0 && (timed.outer == 1 || samples == s_.samples)) return given;
     if (samples == waiting && s_.context == 0 && (timed.outer == 1 || timed.room == waiting)) return kept;
     const std::string name = timed.name + "_window";
@@ -410,7 +410,8 @@ class StreamWriter {
   // --- the header
 
   std::string header() const {
-    const std::string &p = file_.prefix(), upper = file_.upper();
+    const std::string& p = file_.prefix();
+    const std::string& upper = file_.upper();
     Text text;
     file_.open_header(text, scratch_ + most_used_, "push", s_.has_end);
     if (!s_.timed.empty()) {
