@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "c/operands.h"
 #include "c/sums.h"
 #include "c/writer.h"
 #include "op/op_def.h"

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "c/operands.h"
 #include "c/sums.h"
 #include "c/writer.h"
 #include "kernels/convert.h"
