@@ -67,14 +67,9 @@ std::string unit(Functions& f, const random::Source& source) {
   return fmt::format("{}({}, (uint64_t)i, 53) * {}", whole_function(f, kDouble), literal(source.key), literal(0x1p-53));
 }
 
-void write_uniform(const Call& call, std::string& why) {
+void write_uniform(const Call& call, const random::Source& source) {
   Writer& w = call.writer;
   Text& text = w.text();
-  const random::Source source = random::Source::of(call.node.attributes);
-  if (!source.seeded) {
-    why = kUnseeded;
-    return;
-  }
   const Dims dims = call.result_dims();
   const int64_t count = product(dims, 0, dims.size());
   if (count == 0) return;
@@ -116,14 +111,9 @@ std::string normal_function(Functions& f) {
   });
 }
 
-void write_normal(const Call& call, std::string& why) {
+void write_normal(const Call& call, const random::Source& source) {
   Writer& w = call.writer;
   Text& text = w.text();
-  const random::Source source = random::Source::of(call.node.attributes);
-  if (!source.seeded) {
-    why = kUnseeded;
-    return;
-  }
   const Dims dims = call.result_dims();
   const int64_t count = product(dims, 0, dims.size());
   if (count == 0) return;
@@ -138,14 +128,9 @@ void write_normal(const Call& call, std::string& why) {
   text.close();
 }
 
-void write_bernoulli(const Call& call, std::string& why) {
+void write_bernoulli(const Call& call, const random::Source& source) {
   Writer& w = call.writer;
   Text& text = w.text();
-  const random::Source source = random::Source::of(call.node.attributes);
-  if (!source.seeded) {
-    why = kUnseeded;
-    return;
-  }
   const Dims dims = call.dims(0);
   const int64_t count = product(dims, 0, dims.size());
   if (count == 0) return;
@@ -261,10 +246,21 @@ void write_dropout(const Call& call, std::string& why) {
   text.close();
 }
 
+// Writes by `kWrite`, if the node has a seed.
+template <void (*kWrite)(const Call&, const random::Source&)>
+void seeded(const Call& call, std::string& why) {
+  const random::Source source = random::Source::of(call.node.attributes);
+  if (source.seeded) return kWrite(call, source);
+  why = kUnseeded;
+}
+
 constexpr OperatorRow kRows[] = {
-    {"RandomUniform", "", write_uniform}, {"RandomUniformLike", "", write_uniform},
-    {"RandomNormal", "", write_normal},   {"RandomNormalLike", "", write_normal},
-    {"Bernoulli", "", write_bernoulli},   {"Multinomial", "", write_multinomial},
+    {"RandomUniform", "", seeded<write_uniform>},
+    {"RandomUniformLike", "", seeded<write_uniform>},
+    {"RandomNormal", "", seeded<write_normal>},
+    {"RandomNormalLike", "", seeded<write_normal>},
+    {"Bernoulli", "", seeded<write_bernoulli>},
+    {"Multinomial", "", write_multinomial},
     {"Dropout", "", write_dropout},
 };
 
