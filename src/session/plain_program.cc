@@ -45,20 +45,22 @@ Result<std::vector<plan::InputSpec>> knowledge_of_plain(const Loaded& loaded, co
       knowledge[i].contents = loaded.inputs.default_of(i).tensor();
       continue;
     }
-    if (knowledge[i].type.kind != Type::Kind::kTensor || !knowledge[i].type.has_shape) {
-      return error(Code::kInvalidArgument, "input '{}' is {}: expected a tensor of known rank", input.name,
-                   knowledge[i].type.to_string());
-    }
-    if (const std::string open = sizes.set(input.name, knowledge[i].type); !open.empty()) {
-      return error(Code::kInvalidArgument, "input '{}' is {}: say its size '{}'", input.name,
-                   knowledge[i].type.to_string(), open);
-    }
+    TREADLE_TRY(sizes.close(input.name, knowledge[i].type));
   }
   TREADLE_TRY(sizes.all_used());
   return knowledge;
 }
 
 }  // namespace
+
+Status GivenSizes::close(const std::string& input, Type& type) {
+  if (type.kind != Type::Kind::kTensor || !type.has_shape) {
+    return error(Code::kInvalidArgument, "input '{}' is {}: expected a tensor of known rank", input, type.to_string());
+  }
+  const std::string open = set(input, type);
+  if (open.empty()) return {};
+  return error(Code::kInvalidArgument, "input '{}' is {}: say its size '{}'", input, type.to_string(), open);
+}
 
 std::string GivenSizes::set(const std::string& input, Type& type) {
   std::string open;

@@ -20,6 +20,9 @@ class GivenSizes {
  public:
   explicit GivenSizes(std::span<const std::pair<std::string, int64_t>> given) : given_(given), used_(given.size()) {}
 
+  // Sets all open sizes of an input. Errors: kInvalidArgument for a type that is no tensor of known rank, and for a
+  // size that stays open.
+  Status close(const std::string& input, Type& type);
   // Sets the sizes of an input that are open. Returns the first one that stays so; empty: none does.
   std::string set(const std::string& input, Type& type);
   // Errors: kInvalidArgument for a size that no input has.

@@ -63,26 +63,17 @@ class PlainBlocks {
 
   // The types of all inputs that a run gets, for the samples of a push.
   Status find_types() {
-    const auto close = [&](const IoInfo& info, Type& type) -> Status {
-      if (type.kind != Type::Kind::kTensor || !type.has_shape) {
-        return error(Code::kInvalidArgument, "input '{}' is {}: expected a tensor of known rank", info.name,
-                     type.to_string());
-      }
-      const std::string open = sizes_.set(info.name, type);
-      if (open.empty()) return {};
-      return error(Code::kInvalidArgument, "input '{}' is {}: say its size '{}'", info.name, type.to_string(), open);
-    };
     for (const StreamLayout::Timed& timed : layout_.timed) {
       Type type = timed.input->type;
       if (type.has_shape) type.shape[static_cast<size_t>(timed.axis)] = made_.context + made_.samples;
-      TREADLE_TRY(close(*timed.input, type));
+      TREADLE_TRY(sizes_.close(timed.input->name, type));
       learn(timed.input->type, type, timed.axis);
       types_.emplace_back(timed.input->name, std::move(type));
     }
     for (const IoInfo* given : layout_.given) {
       if (given->has_default) continue;
       Type type = given->type;
-      TREADLE_TRY(close(*given, type));
+      TREADLE_TRY(sizes_.close(given->name, type));
       learn(given->type, type, -1);
       types_.emplace_back(given->name, std::move(type));
     }
