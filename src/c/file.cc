@@ -61,8 +61,7 @@ std::string File::constant(std::string_view name, ElementType type, const void* 
   const std::string_view contents(static_cast<const char*>(elements), bytes);
   auto known = place_of_.find(contents);
   if (known == place_of_.end()) {
-    constexpr size_t kAlignment = 64;
-    weights_.resize((weights_.size() + kAlignment - 1) / kAlignment * kAlignment);
+    weights_.resize(aligned(weights_.size()));
     known = place_of_.emplace(contents, weights_.size()).first;
     weights_ += contents;
   }

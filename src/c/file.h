@@ -13,6 +13,12 @@
 
 namespace treadle::c {
 
+// Memory of instructions, windows and constants begins at multiples of 64 bytes.
+inline size_t aligned(size_t bytes) {
+  constexpr size_t kAlignment = 64;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 class File {
  public:
   explicit File(const Options& options)

@@ -12,12 +12,6 @@ using plan::kNoSlot;
 using plan::OpCode;
 using plan::Storage;
 
-namespace {
-
-constexpr size_t kAlignment = 64;
-
-}  // namespace
-
 Writer::Writer(File& file, const plan::Program& program, bool in_structures)
     : p_(program), file_(file), in_structures_(in_structures) {
   text_.set_depth(1);
@@ -94,7 +88,7 @@ const Tensor* Writer::constant(uint32_t s) const {
 
 std::string Writer::scratch(size_t bytes) {
   const size_t at = instruction_scratch_;
-  instruction_scratch_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  instruction_scratch_ += aligned(bytes);
   scratch_bytes_ = std::max(scratch_bytes_, instruction_scratch_);
   return fmt::format("(memory + {})", p_.arena_bytes + at);
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "c/file.h"
 #include "c/types.h"
+#include "c/writer.h"
 #include "type/shape.h"
 
 namespace treadle::c {
@@ -13,12 +13,6 @@ namespace {
 
 using plan::StreamPrograms;
 using Run = StreamPrograms::Run;
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 int64_t count_of(const Type& type) {
   return known_element_count(type.shape);
@@ -84,9 +78,8 @@ class StreamWriter {
     }
     return all;
   }
+  // Whether pushes differ, also in the numbers of elements that they write.
   bool counts_pushes() const { return first_ || s_.waiting_pushes > 0 || s_.has_end; }
-  // Whether a push may write other numbers of elements than the one before.
-  bool counts_elements() const { return counts_pushes(); }
 
   static size_t timed_at(const std::vector<StreamPrograms::Timed>& timed, std::string_view name) {
     size_t at = 0;
@@ -129,8 +122,8 @@ class StreamWriter {
       member->type.shape[axis] = s_.samples;
       const Dims dims = known_dims(member->type.shape);
       Timed made{.type = member->type.element, .name = member->name};
-      for (size_t d = 0; d < axis; ++d) made.outer *= dims[d];
-      for (size_t d = axis + 1; d < dims.size(); ++d) made.inner *= dims[d];
+      made.outer = product(dims, 0, axis);
+      made.inner = product(dims, axis + 1, dims.size());
       if (waits) made.room = std::max(s_.context + s_.waiting, s_.waiting_pushes * s_.samples);
       timed_.push_back(made);
     }
@@ -310,10 +303,8 @@ class StreamWriter {
       }
       const Dims dims = known_dims(type.shape);
       const auto axis = static_cast<size_t>(s_.outputs[o].axis);
-      int64_t outer = 1, row = static_cast<int64_t>(byte_width(type.element)), inner = 1;
-      for (size_t d = 0; d < axis; ++d) outer *= dims[d];
-      for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
-      row *= inner;
+      const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, dims.size());
+      const int64_t row = inner * static_cast<int64_t>(byte_width(type.element));
       const int64_t fresh = new_frames(dims[axis]);
       after.line("{}", copy_rows("outputs->" + output_names_[o], fresh * row,
                                  fmt::format("{} + {}", made, (dims[axis] - fresh) * inner), dims[axis] * row, outer,
@@ -324,7 +315,7 @@ class StreamWriter {
   }
 
   void count_elements(Text& text, const Block* block) {
-    if (!counts_elements()) return;
+    if (!counts_pushes()) return;
     for (size_t o = 0; o < s_.outputs.size(); ++o) {
       text.line("stream->written.{} = {};", output_names_[o], block ? elements(*block, o) : 0);
     }
@@ -474,7 +465,7 @@ class StreamWriter {
       }
       text.close(" waiting; /* samples that the next push sees again */");
     }
-    if (counts_elements() && !s_.outputs.empty()) {
+    if (counts_pushes() && !s_.outputs.empty()) {
       text.open("struct");
       for (const std::string& name : output_names_) text.line("size_t {};", name);
       text.close(" written; /* elements of each output that the last push wrote */");
