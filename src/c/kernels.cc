@@ -233,8 +233,8 @@ namespace {
 
 constexpr int64_t kLeastColumns = 4;  // that are taken together
 
-// Opens a loop over blocks of neighbouring columns, of which there are `count`. Columns of a block: from `first` on, as
-// many as the expression that is returned says.
+// Opens a loop that takes `count` columns in blocks of neighbours. A block begins at the column `first`; the expression
+// that is returned is its number of columns.
 std::string open_columns(Text& text, int64_t count) {
   if (count <= kColumns) {
     text.open("");

@@ -7,8 +7,8 @@ namespace treadle::c {
 
 namespace {
 
-// f(a, n, width, k): the row with the largest element of column k, of those from k on, and row k change places. Whether
-// these are two rows.
+// f(a, n, width, k): looks from row k on for the row with the largest element in column k. Exchanges it with row k.
+// Returns whether it is another row.
 std::string pivot_function(Functions& f) {
   return f.get("bring_pivot", [](Text& text, const std::string& name) {
     text.open("static int {}(double *a, ptrdiff_t n, ptrdiff_t width, ptrdiff_t k)", name);

@@ -17,7 +17,7 @@ struct Mapping {
   bool run(const void* x, void* y, int64_t count) const;
 };
 
-// The mapping of a node, or both directions of it, of which X's type selects one.
+// The mapping of a node. If there are two, one for each direction, X's type selects one.
 struct Mappings {
   std::vector<Mapping> list;
 
