@@ -331,7 +331,7 @@ void write_extremes(Writer& w, const plan::ArgReductionCode& code, std::string&)
   const char* sign = code.greatest ? ">" : "<";
   // Whether x stands before `best`.
   const auto wins = [&](const std::string& best) {
-    const std::string is_less = fmt::format("x {}{} {}", sign, code.last ? "=" : "", best);
+    std::string is_less = fmt::format("x {}{} {}", sign, code.last ? "=" : "", best);
     if (!is_float(wide)) return is_less;
     return code.last ? fmt::format("x != x || {}", is_less)
                      : fmt::format("{0} == {0} && (x != x || {1})", best, is_less);
@@ -574,7 +574,7 @@ void write_product(Writer& w, const plan::ProductCode& code, std::string&) {
   const bool converts = code.stored != code.type;
   // Operands of narrow floats as floats
   const auto read = [&](uint32_t slot, int64_t count) {
-    const std::string from = w.reads(slot, code.stored);
+    std::string from = w.reads(slot, code.stored);
     if (!converts) return from;
     const std::string wide = room(w, code.type, count);
     w.text().line("for (ptrdiff_t i = 0; i < {}; ++i) {}[i] = {};", count, wide,
